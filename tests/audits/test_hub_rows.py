@@ -17,7 +17,8 @@ from datasets import ClassLabel, Features, Sequence, Value
 from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed, parse_winobias
-from lm_audit.audits.hub_rows import HubSet, hub_set, named, parquet_rows, records, structured
+from lm_audit.audits.columnar_rows import columnar_rows
+from lm_audit.audits.hub_rows import HubSet, hub_set, named, records, structured
 from lm_audit.errors import DataError
 from tests.audits.files_of_sets import card, parquet_of
 from tests.made_hub import made_hub
@@ -78,6 +79,7 @@ SENTENCE = {"sentid": "cook.guest.0.male.txt", "sentence": "The cook told the gu
 PROGRAM = """
 import json, sys
 from lm_audit.audits.bias.benchmarks.rows import load_rows
+from lm_audit.audits.columnar_rows import columnar_rows
 from lm_audit.audits.hub_rows import HubSet, hub_parts
 from lm_audit.errors import HarnessError
 found = {}
@@ -114,6 +116,7 @@ PRESENCE = """
 import os, sys
 from lm_audit.audits.bias.benchmarks.public_sets import check_set, load_set
 from lm_audit.audits.hub_presence import is_settled
+from lm_audit.audits.columnar_rows import columnar_rows
 from lm_audit.audits.hub_rows import HubSet
 from lm_audit.errors import HarnessError
 
@@ -159,6 +162,7 @@ def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up
 
 
 UNREACHED = """
+from lm_audit.audits.columnar_rows import columnar_rows
 from lm_audit.audits.hub_rows import HubSet, hub_parts
 from lm_audit.errors import HarnessError
 try:
@@ -278,7 +282,7 @@ def test_parquet_copies_on_this_machine_read_as_the_hub_does(tmp_path: Path) -> 
     assert not excluded and items[0].task == "intersentence"
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(DataError, match="cannot be read as Parquet"):
-        list(parquet_rows(tmp_path / "broken.parquet"))
+        list(columnar_rows(tmp_path / "broken.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -348,7 +352,7 @@ def test_a_class_number_beyond_the_names_is_refused_with_its_row(tmp_path: Path)
     table = pyarrow.table({"answer": [0, 1, 2]}).replace_schema_metadata({"huggingface": json.dumps(feature)})
     pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(DataError, match=r"x\.parquet, row 3: holds the class number 2"):
-        list(parquet_rows(tmp_path / "x.parquet"))
+        list(columnar_rows(tmp_path / "x.parquet"))
 
 
 def test_structures_in_text() -> None:

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.hub_rows import Row, hub_parts, hub_set, parquet_rows, structured
+from lm_audit.audits.columnar_rows import COLUMNAR, columnar_rows, holds_saved_set, saved_parts, saved_rows
+from lm_audit.audits.hub_rows import Row, hub_parts, hub_set, structured
+from lm_audit.audits.json_documents import document_rows
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import is_there, json_lines, parse_json, readable_file, table_rows, text_of
+from lm_audit.shared.textfiles import is_folder, is_there, json_lines, parse_json, readable_file, table_rows, text_of
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, texts_field
 from lm_audit.shared.visible import is_blank
 
-ENDINGS = (".jsonl", ".json", ".parquet", ".csv", ".tsv")
+ENDINGS = (".jsonl", ".json", ".csv", ".tsv", *COLUMNAR)
 """Files of rows."""
 
 _FORM = "OWNER/NAME@REVISION:CONFIG:SPLIT"
@@ -38,17 +40,27 @@ class GivenRow:
 
 
 def holds_rows(source: str | Path) -> bool:
-    """Whether a source is a file of rows by its ending, or can only be a data set of the hub."""
-    return Path(source).suffix.lower() in ENDINGS or hub_set(source) is not None
+    """Whether a source is a file of rows by its ending, a set that was saved, or can only be a data set of the hub."""
+    path = Path(source)
+    if is_folder(path):
+        return holds_saved_set(path)
+    return path.suffix.lower() in ENDINGS or hub_set(source) is not None
 
 
 def given_rows(source: str | Path) -> Iterator[GivenRow]:
-    """The rows of a JSONL, JSON, Parquet, CSV or TSV file, or of ``OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]``.
+    """The rows of a file by its ending (``ENDINGS``), of a folder that ``save_to_disk`` of `datasets` wrote, or of
+    ``OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]``.
 
     Of a set of the hub whatever is not named is read whole. Raises ``DataError`` with file and row for what cannot be
     read, and for a source that is neither; ``UsageError`` where a set of the hub needs a package that is not here.
     """
     path = Path(source)
+    if (saved := saved_parts(path)) is not None:
+        for part in saved:
+            place = f"{path} ({part.split})" if part.split else str(path)
+            for number, row in saved_rows(part.files):
+                yield GivenRow(place, number, row)
+        return
     if is_there(path):
         for number, row in _rows_of(readable_file(path)):
             yield GivenRow(str(path), number, row)
@@ -56,29 +68,23 @@ def given_rows(source: str | Path) -> Iterator[GivenRow]:
     named = hub_set(source)
     if named is None:
         raise DataError(f"no such file, and no hub id ({_FORM})", file=str(source))
-    for part in hub_parts(named):
-        place = ":".join([str(source).split(":")[0], *filter(None, (part.config, part.split))])
-        for number, row in part.rows:
+    for found in hub_parts(named):
+        place = ":".join([str(source).split(":")[0], *filter(None, (found.config, found.split))])
+        for number, row in found.rows:
             yield GivenRow(place, number, row)
 
 
 def _rows_of(path: Path) -> Iterator[tuple[int, Row]]:
     ending = path.suffix.lower()
-    if ending == ".parquet":
-        return parquet_rows(path)
+    if ending in COLUMNAR:
+        return columnar_rows(path)
     if ending in (".csv", ".tsv"):
         return table_rows(path, "\t" if ending == ".tsv" else ",")
     return _of_document(path) if ending == ".json" else json_lines(path)
 
 
 def _of_document(path: Path) -> Iterator[tuple[int, Row]]:
-    document = parse_json(text_of(path), path, None)
-    rows = document.get("data") if isinstance(document, dict) and set(document) == {"data"} else document
-    if not isinstance(rows, list):
-        raise DataError(f"holds a JSON {type(document).__name__}; a list of objects is expected", file=path)
-    for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict):
-            raise DataError(f"is a JSON {type(row).__name__}; an object is expected", file=path, row=number)
+    for _, number, row in document_rows(parse_json(text_of(path), path, None), path):
         yield number, row
 
 

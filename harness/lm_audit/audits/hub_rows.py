@@ -1,4 +1,4 @@
-"""Rows of a data set of the hub, or of a Parquet file that came from there, with labels by their names.
+"""Rows of a data set of the hub, with labels by their names.
 
 One place for every audit: how such a set is named (``OWNER/NAME@REVISION:CONFIG:SPLIT``), read, and brought into the
 form of its published files. A class label is stored as a number and means its name; a list of records is stored as a
@@ -18,7 +18,7 @@ from typing import Any
 
 from lm_audit.audits.hub_network import why_unreached, without_network
 from lm_audit.errors import DataError, UsageError
-from lm_audit.shared.textfiles import is_there, readable_file
+from lm_audit.shared.textfiles import is_there
 
 Row = dict[str, Any]
 
@@ -29,7 +29,7 @@ _NAME = re.compile(
 _PRINTED = re.compile(r"""(?<![\\\[{(,:\s])['"]\s+['"]""")
 """Two quoted texts with nothing but white space between them."""
 
-FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt", ".toml")
+FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow", ".txt", ".toml")
 """A name with one of these is a file that is absent, never a data set."""
 
 
@@ -122,12 +122,13 @@ def _load(source: HubSet, config: str | None, streaming: bool, unreached: str | 
                 f"is not on this machine, and the hub could not be reached: {unreached}", file=str(source)
             ) from error
         raise DataError(
-            f"could not be loaded from the hub: {_first_lines(error)}. A set is named OWNER/NAME@REVISION:CONFIG:SPLIT",
+            f"could not be loaded from the hub: {first_lines(error)}. A set is named OWNER/NAME@REVISION:CONFIG:SPLIT",
             file=str(source),
         ) from error
 
 
-def _first_lines(error: Exception) -> str:
+def first_lines(error: Exception) -> str:
+    """What an error of a library says, in one line of at most 400 letters."""
     return " ".join(str(error).split())[:400] or type(error).__name__
 
 
@@ -136,49 +137,15 @@ def _numbered(rows: Any, source: HubSet) -> Iterator[tuple[int, Row]]:
     described = {} if features is None else features.to_dict()
     try:
         for number, row in enumerate(rows, start=1):
-            yield number, _placed(row, described, str(source), number)
+            yield number, placed(row, described, str(source), number)
     except DataError:
         raise
     except Exception as error:  # see above
-        raise DataError(f"could not be read from the hub: {_first_lines(error)}", file=str(source)) from error
+        raise DataError(f"could not be read from the hub: {first_lines(error)}", file=str(source)) from error
 
 
-def parquet_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """The rows of a Parquet file with numbers from 1; labels by name where the file says that it came from the hub.
-
-    Page checksums are verified. Raises ``DataError`` with the file, and the row after the last sound one, for what
-    cannot be read, and for a column named twice.
-    """
-    import pyarrow
-    import pyarrow.parquet
-
-    path, number = readable_file(path), 0
-    try:
-        # By handle, since a path that is not UTF-8 is none for Arrow.
-        with path.open("rb") as handle, pyarrow.parquet.ParquetFile(handle, page_checksum_verification=True) as file:
-            names = file.schema_arrow.names
-            twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
-            if twice is not None:
-                raise DataError(f"has two columns called {twice!r}", file=path)
-            described = _described(file.schema_arrow.metadata)
-            for batch in file.iter_batches(batch_size=1024):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, _placed(row, described, path, number)
-    except (pyarrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as error:
-        raise DataError(f"cannot be read as Parquet: {_first_lines(error)}", file=path, row=number + 1) from error
-
-
-def _described(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Any]:
-    """The features that ``datasets`` leaves in the metadata of a Parquet file; empty for other files."""
-    try:
-        found = json.loads((metadata or {}).get(b"huggingface", b"{}"))["info"]["features"]
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}
-
-
-def _placed(row: Mapping[str, object], features: Mapping[str, object], file: str | Path, number: int) -> Row:
+def placed(row: Mapping[str, object], features: Mapping[str, object], file: str | Path, number: int) -> Row:
+    """:func:`named`, with the row's place in what it raises."""
     try:
         return named(row, features)
     except DataError as error:

@@ -23,6 +23,8 @@ _NO_TEXT = {
     b"\xfd7zXZ\0": "xz",
     b"%PDF-": "PDF",
     b"PAR1": "Parquet (name it .parquet)",
+    b"ARROW1": "Arrow (name it .arrow)",
+    b"\xff\xff\xff\xff": "an Arrow stream (name it .arrow)",
     b"GGUF": "a GGUF model",
     b"\xff\xfe\0\0": "UTF-32",
     b"\0\0\xfe\xff": "UTF-32",

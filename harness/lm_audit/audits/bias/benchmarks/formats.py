@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from lm_audit.audits.json_documents import document_rows
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import objects_of_lines, parse_json, table_rows, text_of
 from lm_audit.shared.textfiles.plain import lines_of
@@ -35,22 +36,8 @@ def json_document(path: Path) -> Numbered:
 
 
 def _of_document(document: object, path: Path) -> Numbered:
-    if isinstance(document, dict) and isinstance(document.get("data"), dict):
-        parts = document["data"].items()
-        if not all(isinstance(items, list) for _, items in parts):
-            raise DataError("holds under 'data' something else than lists of items by task", file=path)
-        number = 0
-        for task, items in parts:
-            for item in items:
-                number += 1
-                yield number, {"task": task, **_mapping(item, path, number)}
-        return
-    if isinstance(document, dict) and isinstance(document.get("data"), list):
-        document = document["data"]
-    if not isinstance(document, list):
-        raise DataError(f"holds a JSON {type(document).__name__}; a list of items is expected", file=path)
-    for number, item in enumerate(document, start=1):
-        yield number, _mapping(item, path, number)
+    for name, number, row in document_rows(document, path):
+        yield number, {"task": name, **row} if name else row
 
 
 def json_or_lines(path: Path) -> Numbered:
@@ -84,9 +71,3 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _mapping(item: object, path: Path, row: int) -> Row:
-    if not isinstance(item, dict):
-        raise DataError(f"is a JSON {type(item).__name__}; an object is expected", file=path, row=row)
-    return item

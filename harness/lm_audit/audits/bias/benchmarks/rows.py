@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.bias.benchmarks.bbq.other_releases import in_columns_of_bbq
+from lm_audit.audits.bias.benchmarks.flat_columns import unflattened
 from lm_audit.audits.bias.benchmarks.formats import (
     Numbered,
     Reader,
@@ -24,7 +25,8 @@ from lm_audit.audits.bias.benchmarks.formats import (
 )
 from lm_audit.audits.bias.benchmarks.published_columns import COLUMNS
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed
-from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, parquet_rows, records, structured
+from lm_audit.audits.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
+from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, records, structured
 from lm_audit.errors import DataError, DataWarning, UsageError
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.shared.textfiles import files_in, is_file, is_folder, is_there, json_lines, readable_file
@@ -61,7 +63,9 @@ def load_rows(source: str | Path, kind: str) -> list[Row]:
     if kind not in COLUMNS:
         raise UsageError(f"unknown kind of benchmark {kind!r}; one of {list(KINDS)}")
     path, hub = Path(source), hub_set(source)
-    if is_folder(path):
+    if (saved := saved_parts(path)) is not None:
+        rows = [row for part in saved for row in _rows(saved_rows(part.files), kind, part.split or path.name, path)]
+    elif is_folder(path):
         rows = [row for file in _files_of(path, kind) for row in _read(file, kind, str(file.relative_to(path)))]
     elif is_there(path):
         rows = list(_read(readable_file(path), kind, path.name))
@@ -140,12 +144,12 @@ def is_hub_id(source: str | Path) -> bool:
 
 
 _PATTERNS = {
-    "crows_pairs": ("*.csv", "*.tsv", "*.parquet"),
-    "stereoset": ("*.json", "*.jsonl", "*.parquet"),
-    "winobias": ("*_stereotyped_type*.txt*", "*.parquet"),
-    "winogender": ("all_sentences.tsv", "*.parquet"),
-    "bbq": ("*.jsonl", "*.json", "*.parquet", "*.csv", "*_samples.tsv"),
-    "cbbq": ("*.json", "*.jsonl", "*.parquet", "*.csv"),
+    "crows_pairs": ("*.csv", "*.tsv", "*.parquet", "*.arrow"),
+    "stereoset": ("*.json", "*.jsonl", "*.parquet", "*.arrow"),
+    "winobias": ("*_stereotyped_type*.txt*", "*.parquet", "*.arrow"),
+    "winogender": ("all_sentences.tsv", "*.parquet", "*.arrow"),
+    "bbq": ("*.jsonl", "*.json", "*.parquet", "*.arrow", "*.csv", "*_samples.tsv"),
+    "cbbq": ("*.json", "*.jsonl", "*.parquet", "*.arrow", "*.csv"),
 }
 """The files of a folder: those of the first pattern that any file has, there or in the folders below."""
 
@@ -153,7 +157,7 @@ _PATTERNS = {
 def _files_of(folder: Path, kind: str) -> list[Path]:
     for pattern in _PATTERNS[kind]:
         files = files_in(folder, pattern) or files_in(folder, pattern, below=True)
-        files = [file for file in files if file.name != _TARGETS]
+        files = [file for file in files if file.name not in (_TARGETS, *NO_ROWS)]
         if files:
             return files
     raise DataError(f"the folder has no file {_PATTERNS[kind][0]!r}, which {kind} rows come in", file=folder)
@@ -178,8 +182,8 @@ _PUBLISHED: dict[str, Reader] = {
 
 def _read(path: Path, kind: str, name: str) -> Iterator[Row]:
     ending = path.suffix.lower()
-    if ending == ".parquet":
-        yield from _rows(parquet_rows(path), kind, name, path, config=path.parent.name)
+    if ending in COLUMNAR:
+        yield from _rows(columnar_rows(path), kind, name, path, config=path.parent.name)
         return
     # WinoBias' lines carry their part as an ending (.txt.dev).
     reader = _READERS.get(ending, {}).get(kind, _PUBLISHED[kind])
@@ -202,6 +206,8 @@ def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: st
         for column in _NESTED.get(kind, ()):
             if column in row:
                 row[column] = structured(row[column])
+        if kind in ("bbq", "cbbq"):
+            row.update(unflattened(row, _NESTED[kind]))
         if kind == "bbq":
             row.update(in_columns_of_bbq(row))
         if kind == "stereoset":
@@ -212,7 +218,8 @@ def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: st
             row.update(_winobias(row, config, file, number))
         missing = [column for column in COLUMNS[kind] if row.get(column) is None]
         if missing:
-            raise DataError(f"lacks {missing}; {kind} rows have {list(COLUMNS[kind])}", file=file, row=number)
+            rows = f"{kind} rows have {list(COLUMNS[kind])}, each question in one row"
+            raise DataError(f"lacks {missing}; {rows}", file=file, row=number)
         yield {**row, "_file": name, "_row": number}
 
 

@@ -148,7 +148,8 @@ def find_columns(
             )
         return usable[0] if usable else None
 
-    question = found("question", QUESTIONS)
+    # What stands before the answers is the question where nothing else is (endings of a story, replies in a dialogue).
+    question = found("question", QUESTIONS) or ("context" not in mapping and found("question", CONTEXTS)) or None
     options = named_options(names, mapping, values, listed, marked)
     right, by_role = None, False
     if not options and (roles := _right_and_wrong(names, known, values)):

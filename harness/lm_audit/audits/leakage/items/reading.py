@@ -1,4 +1,4 @@
-"""Reads multiple-choice sets row by row: CSV, TSV, JSON, JSONL, Parquet, folders of them, data sets of the hub."""
+"""Reads multiple-choice sets row by row: files of rows, folders of them, what `datasets` saved, sets of the hub."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.hub_rows import hub_parts, hub_set, parquet_rows
+from lm_audit.audits.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
+from lm_audit.audits.hub_rows import hub_parts, hub_set
 from lm_audit.audits.leakage.items.rows.block_rows import block_rows
 from lm_audit.audits.leakage.items.rows.csv_rows import Table, csv_rows
 from lm_audit.audits.leakage.items.rows.json_rows import json_parts, jsonl_parts
@@ -32,23 +33,27 @@ class Source:
     table: Table | None = None
 
 
-SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", *COLUMNAR)
 
 
 def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Source]:
     """The files of a benchmark in the order of their names, each read as it is iterated.
 
-    ``benchmark`` is a file, a folder (its files are its subjects), or ``owner/name[@revision][:config[:split]]`` of the
-    hub. ``header`` ("yes" or "no") says of tables whether their first line names the columns. Raises ``DataError``
-    where there is nothing to read.
+    ``benchmark`` is a file, a folder (its files, or the splits that were saved there, are its subjects), or
+    ``owner/name[@revision][:config[:split]]`` of the hub. ``header`` ("yes" or "no") says of tables whether their first
+    line names the columns. Raises ``DataError`` where there is nothing to read.
     """
     path = Path(benchmark)
-    if is_folder(path):
+    if (saved := saved_parts(path)) is not None:
+        for part in saved:
+            place = f"{path} ({part.split})" if part.split else str(path)
+            yield Source(place, part.split or stem_of(path), saved_rows(part.files))
+    elif is_folder(path):
         files = _files_of(path)
         if not files:
             raise DataError(f"the folder has no file of {', '.join(SUFFIXES)}", file=path)
-        for part in files:
-            yield from _sources(part, header)
+        for file in files:
+            yield from _sources(file, header)
     elif is_there(path):
         yield from _sources(readable_file(path), header)
     elif (named := hub_set(benchmark)) is not None:
@@ -62,7 +67,7 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
 
 
 def _files_of(folder: Path) -> list[Path]:
-    return [path for path in files_in(folder, "*") if path.suffix.lower() in SUFFIXES]
+    return [path for path in files_in(folder, "*") if path.suffix.lower() in SUFFIXES and path.name not in NO_ROWS]
 
 
 def _sources(path: Path, header: str | None) -> Iterator[Source]:
@@ -72,8 +77,8 @@ def _sources(path: Path, header: str | None) -> Iterator[Source]:
         table = Table([])
         rows = csv_rows(path, "\t" if suffix == ".tsv" else ",", table, header)
         yield Source(str(path), stem_of(path), rows, table)
-    elif suffix == ".parquet":
-        yield Source(str(path), stem_of(path), parquet_rows(path))
+    elif suffix in COLUMNAR:
+        yield Source(str(path), stem_of(path), columnar_rows(path))
     elif suffix == ".txt":
         yield Source(str(path), stem_of(path), block_rows(path))
     elif suffix in (".json", ".jsonl"):

@@ -92,7 +92,7 @@ def from_path(path: Path) -> SourceText:
     Rows stand as paragraphs; their text is the column ``text``, or the only one that holds a text. ``DataError`` for
     what cannot be read.
     """
-    if hub_set(path) is not None or (holds_rows(path) and is_there(path) and not is_folder(path)):
+    if hub_set(path) is not None or (is_there(path) and holds_rows(path)):
         if (whole := _one_text(path)) is not None:
             return SourceText(path.name, whole, file=str(path))
         texts = [text_in(row, text_column(row)) for row in given_rows(path)]

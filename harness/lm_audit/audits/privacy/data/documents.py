@@ -21,10 +21,10 @@ def read_documents(source: str | Path) -> list[str]:
     and ``chosen``. Raises ``DataError`` for a missing path, a row without text, or a source without any document.
     """
     path = Path(source)
-    if is_folder(path):
-        documents = [doc for file in files_in(path, "*.txt", below=True) for doc in chunks(text_of(file))]
-    elif holds_rows(source):
+    if holds_rows(source):
         documents = [_text_of(row) for row in given_rows(source)]
+    elif is_folder(path):
+        documents = [doc for file in files_in(path, "*.txt", below=True) for doc in chunks(text_of(file))]
     else:
         documents = list(chunks(text_of(path)))
     if not documents:

@@ -7,6 +7,7 @@ metadata and polarity (:mod:`lm_audit.audits.bias.benchmarks.bbq.groups`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -41,6 +42,7 @@ _UNKNOWN = frozenset(
     )
 )  # fmt: skip
 """How BBQ's authors word the third answer."""
+_CHINESE = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 _LANGUAGES = {name: name for name in ("ko", "es", "ca")}
 """Beside English and Chinese: languages whose sets are read (:mod:`~.other_releases`)."""
 _TARGET_COLUMNS = ("target_loc", "target_label")
@@ -102,7 +104,9 @@ def _item(row: Mapping[str, object], number: int, name: str, folded: bool) -> BB
     if len(set(map(seen, answers))) < len(answers):
         raise DataError(f"two of the answers {answers} are the same; three are expected")
     polarity = _known(_POLARITY, row, "question_polarity")
-    chinese = "answer_info" not in row
+    chinese = row.get("answer_info") is None
+    if chinese and not _CHINESE.search("".join(answers)):
+        raise DataError("is absent: it says of which group each answer is, as in BBQ's own files", field="answer_info")
     unknown = _unknown_chinese(answers) if chinese else _unknown(row)
     if not chinese:
         _check_tagged_answers(row)

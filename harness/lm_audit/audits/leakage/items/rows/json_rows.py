@@ -133,7 +133,7 @@ def _is_row(value: object) -> bool:
 
 def _are_rows(value: object) -> bool:
     if isinstance(value, dict):
-        return bool(_by_id(value))
+        return bool(_by_id(value)) or (_is_row(value) and all(map(_is_row, _table_of(value) or [{}])))
     return isinstance(value, list) and bool(value) and all(map(_is_row, value))
 
 
