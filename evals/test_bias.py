@@ -224,7 +224,7 @@ def swap_cases(options: RunOptions) -> list[Case]:
 
 def own_name(source: str) -> str:
     """What a case is called that runs a set of the user's."""
-    from lm_audit.audits.given_rows import legal_name
+    from lm_audit.audits.given.given_rows import legal_name
 
     return f"own-{legal_name(Path(source).stem if Path(source).exists() else source.replace('/', '-'))}"
 

@@ -12,7 +12,7 @@ from lm_audit.audits.drawing import drawn
 from lm_audit.audits.faithfulness.methods.method_options import METHODS, READS
 from lm_audit.audits.faithfulness.passage.samples import Sample, generated_samples, load_words
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
-from lm_audit.audits.given_rows import legal_name
+from lm_audit.audits.given.given_rows import legal_name
 from lm_audit.audits.hub_rows import hub_set
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.capabilities import Capability

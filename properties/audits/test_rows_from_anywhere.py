@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from lm_audit.audits.bias.generated.counterfactual import load_swap_items
 from lm_audit.audits.bias.generated.refusal import load_refusal_set
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
-from lm_audit.audits.given_rows import ENDINGS, given_rows
+from lm_audit.audits.given.given_rows import ENDINGS, given_rows
 from lm_audit.audits.leakage import load_benchmark
 from lm_audit.audits.leakage.items.labels.in_one_text import labelled_parts
 from lm_audit.audits.needle.haystack.sources import from_path

@@ -15,7 +15,7 @@ from lm_audit.audits.bias.generated.counterfactual import load_swap_items
 from lm_audit.audits.bias.generated.refusal import load_refusal_set
 from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
-from lm_audit.audits.given_rows import given_rows, holds_rows, legal_name
+from lm_audit.audits.given.given_rows import given_rows, holds_rows, legal_name
 from lm_audit.audits.needle.haystack.sources import from_path
 from lm_audit.audits.privacy.data.documents import read_documents
 from lm_audit.errors import DataError
@@ -326,5 +326,5 @@ def test_what_holds_rows(tmp_path: Path) -> None:
     assert holds_rows("own/name:x") and holds_rows("set.jsonl") and not holds_rows("texts.txt") and not holds_rows("a")
     assert legal_name("name@main:en:test") == "name-main-en-test"
     (tmp_path / "x.json").write_text('{"a": 1}', encoding="utf-8")
-    with pytest.raises(DataError, match="holds a JSON dict"):
+    with pytest.raises(DataError, match="holds a JSON object with"):
         list(given_rows(tmp_path / "x.json"))

@@ -17,7 +17,7 @@ from datasets import ClassLabel, Features, Sequence, Value
 from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed, parse_winobias
-from lm_audit.audits.columnar_rows import columnar_rows
+from lm_audit.audits.given.columnar_rows import columnar_rows
 from lm_audit.audits.hub_rows import HubSet, hub_set, named, records, structured
 from lm_audit.errors import DataError
 from tests.audits.files_of_sets import card, parquet_of
@@ -79,7 +79,7 @@ SENTENCE = {"sentid": "cook.guest.0.male.txt", "sentence": "The cook told the gu
 PROGRAM = """
 import json, sys
 from lm_audit.audits.bias.benchmarks.rows import load_rows
-from lm_audit.audits.columnar_rows import columnar_rows
+from lm_audit.audits.given.columnar_rows import columnar_rows
 from lm_audit.audits.hub_rows import HubSet, hub_parts
 from lm_audit.errors import HarnessError
 found = {}
@@ -116,7 +116,7 @@ PRESENCE = """
 import os, sys
 from lm_audit.audits.bias.benchmarks.public_sets import check_set, load_set
 from lm_audit.audits.hub_presence import is_settled
-from lm_audit.audits.columnar_rows import columnar_rows
+from lm_audit.audits.given.columnar_rows import columnar_rows
 from lm_audit.audits.hub_rows import HubSet
 from lm_audit.errors import HarnessError
 
@@ -162,7 +162,7 @@ def test_a_set_of_the_hub_is_read_before_its_case_where_it_is_here_and_looked_up
 
 
 UNREACHED = """
-from lm_audit.audits.columnar_rows import columnar_rows
+from lm_audit.audits.given.columnar_rows import columnar_rows
 from lm_audit.audits.hub_rows import HubSet, hub_parts
 from lm_audit.errors import HarnessError
 try:

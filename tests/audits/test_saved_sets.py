@@ -12,8 +12,8 @@ import pyarrow.ipc
 import pytest
 
 from lm_audit.audits.bias.benchmarks.rows import load_rows
-from lm_audit.audits.columnar_rows import columnar_rows
-from lm_audit.audits.given_rows import given_rows
+from lm_audit.audits.given.columnar_rows import columnar_rows
+from lm_audit.audits.given.given_rows import given_rows
 from lm_audit.audits.leakage.items.loading import load_benchmark
 from lm_audit.audits.needle.haystack.sources import from_path
 from lm_audit.audits.privacy.data.documents import read_documents

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.json_documents import document_rows
+from lm_audit.audits.given.json_documents import document_rows
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import objects_of_lines, parse_json, table_rows, text_of
 from lm_audit.shared.textfiles.plain import lines_of

@@ -25,7 +25,7 @@ from lm_audit.audits.bias.benchmarks.formats import (
 )
 from lm_audit.audits.bias.benchmarks.published_columns import COLUMNS
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed
-from lm_audit.audits.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
+from lm_audit.audits.given.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, records, structured
 from lm_audit.errors import DataError, DataWarning, UsageError
 from lm_audit.shared.former_names import former_arguments

@@ -11,7 +11,7 @@ import numpy as np
 
 from lm_audit.audits.bias.conclusions import swap_findings
 from lm_audit.audits.bias.generated.swap import swap_gender
-from lm_audit.audits.given_rows import holds_rows, tables_or_set, texts_of_rows, texts_or_set
+from lm_audit.audits.given.given_rows import holds_rows, tables_or_set, texts_of_rows, texts_or_set
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.textfiles import read_toml

@@ -15,7 +15,7 @@ from lm_audit.audits.bias.generated import refusal_words
 from lm_audit.audits.bias.generated.refusal_shares import RefusalTable, record_rates
 from lm_audit.audits.bias.grid.lexicon.linting import axis_findings, language_fault
 from lm_audit.audits.bias.grid.lexicon.parts import SLOT, Axis
-from lm_audit.audits.given_rows import holds_rows, texts_of_rows, texts_or_set
+from lm_audit.audits.given.given_rows import holds_rows, texts_of_rows, texts_or_set
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.capabilities import Capability
@@ -58,8 +58,8 @@ def load_refusal_set(path: str | Path, *, like: str | Path | None = None) -> Ref
     """The set in a TOML file; ``DataError`` names a missing key or a request without its slot.
 
     Requests, openers and groups may stand elsewhere: ``requests = {from = "OWNER/NAME:CONFIG", column = "prompt"}``
-    (:func:`~lm_audit.audits.given_rows.texts_or_set`). Rows (a file of them, or a data set of the hub) are requests, in
-    a column ``request``, ``prompt`` or ``text``; what else a set needs is then that of the TOML file ``like``.
+    (:func:`~lm_audit.audits.given.given_rows.texts_or_set`). Rows (a file of them, or a data set of the hub) are
+    requests, in a column ``request``, ``prompt`` or ``text``; what else a set needs is then that of the TOML file ``like``.
     """
     rows = texts_of_rows(path, ("request", "prompt", "text")) if like is not None and holds_rows(path) else None
     place = str(path)

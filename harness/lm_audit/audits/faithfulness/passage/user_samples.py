@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.faithfulness.passage.samples import Characters, Sample
-from lm_audit.audits.given_rows import GivenRow, given_rows, holds_rows
+from lm_audit.audits.given.given_rows import GivenRow, given_rows, holds_rows
 from lm_audit.audits.hub_rows import structured
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import json_lines
@@ -25,8 +25,8 @@ _KEYS = {"id", "prompt", "generation", "thinking_span", "output_span", "evidence
 
 
 def read_samples(source: str | Path) -> list[Sample]:
-    """The samples of a source (:func:`~lm_audit.audits.given_rows.given_rows`); ``DataError`` names file, row and key
-    of what cannot be used.
+    """The samples of a source (:func:`~lm_audit.audits.given.given_rows.given_rows`); ``DataError`` names file, row and
+    key of what cannot be used.
     """
     rows = list(given_rows(source) if holds_rows(source) else _of_lines(Path(source)))
     several = len({row.file for row in rows}) > 1

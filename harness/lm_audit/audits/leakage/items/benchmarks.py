@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_audit.audits.given_rows import legal_name
+from lm_audit.audits.given.given_rows import legal_name
 from lm_audit.audits.leakage.items.reading import stem_of
 from lm_audit.errors import UsageError
 from lm_audit.shared.textfiles import is_there

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
+from lm_audit.audits.given.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
 from lm_audit.audits.hub_rows import hub_parts, hub_set
 from lm_audit.audits.leakage.items.rows.block_rows import block_rows
 from lm_audit.audits.leakage.items.rows.csv_rows import Table, csv_rows

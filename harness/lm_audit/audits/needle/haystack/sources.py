@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lm_audit.audits.given_rows import given_rows, holds_rows, text_column, text_in
+from lm_audit.audits.given.given_rows import given_rows, holds_rows, text_column, text_in
 from lm_audit.audits.hub_rows import hub_set
 from lm_audit.audits.needle.haystack.scripts import LONGEST_WORD
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item

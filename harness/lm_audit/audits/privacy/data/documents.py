@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lm_audit.audits.given_rows import GivenRow, given_rows, holds_rows, text_in
+from lm_audit.audits.given.given_rows import GivenRow, given_rows, holds_rows, text_in
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import files_in, is_folder, text_of

@@ -16,7 +16,7 @@ from lm_audit.errors import UsageError
 from lm_audit.models.toy.tiny import TinySettings
 from lm_audit.shared.number_checks import suggestion
 
-_READERS = ("audits/given_rows.py", "audits/hub_rows.py", "audits/hub_network.py", "shared")
+_READERS = ("audits/given/given_rows.py", "audits/hub_rows.py", "audits/hub_network.py", "shared")
 """What decides, beside models and this audit, on which texts the stages are trained."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lm_audit.audits.bias.grid.lexicon.linting import require_clean
 from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair, normalise_slot
-from lm_audit.audits.given_rows import tables_or_set, texts_or_set
+from lm_audit.audits.given.given_rows import tables_or_set, texts_or_set
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field
@@ -15,7 +15,7 @@ from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_fiel
 
 def load_preference_set(path: str | Path) -> PreferenceSet:
     """The grid in a TOML file, linted. Templates, groups and pairs may stand elsewhere: ``pairs = {from =
-    "OWNER/NAME:CONFIG:SPLIT", positive = "good", negative = "bad"}`` (:mod:`lm_audit.audits.given_rows`).
+    "OWNER/NAME:CONFIG:SPLIT", positive = "good", negative = "bad"}`` (:mod:`lm_audit.audits.given.given_rows`).
 
     Raises ``DataError`` with the file and the field for TOML that does not parse, a missing or unknown key, and every
     defect that :func:`lm_audit.audits.bias.grid.lexicon.linting.lint` finds.

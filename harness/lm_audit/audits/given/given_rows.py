@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.columnar_rows import COLUMNAR, columnar_rows, holds_saved_set, saved_parts, saved_rows
+from lm_audit.audits.given.columnar_rows import COLUMNAR, columnar_rows, holds_saved_set, saved_parts, saved_rows
+from lm_audit.audits.given.json_documents import document_rows
 from lm_audit.audits.hub_rows import Row, hub_parts, hub_set, structured
-from lm_audit.audits.json_documents import document_rows
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import is_folder, is_there, json_lines, parse_json, readable_file, table_rows, text_of
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, texts_field
