@@ -59,7 +59,8 @@ def load_refusal_set(path: str | Path, *, like: str | Path | None = None) -> Ref
 
     Requests, openers and groups may stand elsewhere: ``requests = {from = "OWNER/NAME:CONFIG", column = "prompt"}``
     (:func:`~lm_audit.audits.given.given_rows.texts_or_set`). Rows (a file of them, or a data set of the hub) are
-    requests, in a column ``request``, ``prompt`` or ``text``; what else a set needs is then that of the TOML file ``like``.
+    requests, in a column ``request``, ``prompt`` or ``text``; what else a set needs is then that of the TOML file
+    ``like``.
     """
     rows = texts_of_rows(path, ("request", "prompt", "text")) if like is not None and holds_rows(path) else None
     place = str(path)
