@@ -182,6 +182,16 @@ OF_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("--reports", "a\0b"), ("no folder can be called", "a\\x00b")),
     (("--reports", "a\ud800"), ("no folder can be called",)),
     (("--basetemp", "reports", "--size", "full"), ("--basetemp", "pytest empties that folder")),
+    # What pytest and its plugins would tell in a traceback, some of it when all has run.
+    (("--junitxml", "/dev/full", "--size", "full"), ("--junitxml '/dev/full'", "No space left")),
+    (("--junitxml", "/proc/absent/junit.xml", "--size", "full"), ("--junitxml", "/proc/absent")),
+    (("--junitxml", "blank.txt/junit.xml", "--size", "full"), ("--junitxml", "blank.txt", "no folder")),
+    (("--log-file", ".", "--size", "full"), ("--log-file", "is a folder")),
+    (("--log-file", "loop/log", "--size", "full"), ("--log-file", "loop")),
+    (("--basetemp", "blank.txt", "--size", "full"), ("--basetemp 'blank.txt'", "is no folder")),
+    (("-p", "xdist", "--tx", "popn", "--dist", "load", "--size", "full"), ("--tx 'popn'", "write popen")),
+    (("-p", "xdist", "--tx", "popen//python=pyhton3", "-d", "--size", "full"), ("no program 'pyhton3'",)),
+    (("-p", "xdist", "--tx", "2*popen//nice=low", "-d", "--size", "full"), ("'low'", "whole number")),
     (("--reports", "loop/reports"), ("Too many levels of symbolic links", "--reports DIR")),
 ]
 

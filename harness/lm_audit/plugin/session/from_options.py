@@ -18,6 +18,7 @@ from lm_audit.plugin.models.endpoints import ask_servers, reused
 from lm_audit.plugin.options.chat_arguments import refuse_unread_arguments
 from lm_audit.plugin.options.gates_in_vain import refuse_gates_of_absent_models
 from lm_audit.plugin.options.naming import declared
+from lm_audit.plugin.options.outputs_of_pytest import refuse_unusable
 from lm_audit.plugin.options.run_options import RunOptions, from_config
 from lm_audit.plugin.options.without_effect import refuse_misspelt_data
 from lm_audit.plugin.record import fingerprints
@@ -37,6 +38,7 @@ def new_session(config: pytest.Config) -> AuditSession:
     _refuse_empty(config)
     reports = reports_folder(config)
     _refuse_emptied(config, reports)
+    refuse_unusable(config)
     earlier, release = _earlier(config, reports)
     if earlier is not None:
         inherited(config, earlier.options)

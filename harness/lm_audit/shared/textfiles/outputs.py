@@ -40,9 +40,10 @@ def check_output_folder(path: str | Path, option: str) -> Path:
     probe = folder / f".lm-audit-{os.getpid()}"
     try:
         if path != folder:
-            os.stat(path, follow_symlinks=False)  # a name that no file can have
-    except FileNotFoundError:
-        pass
+            os.stat(path)  # a name that no file can have, or a link in a circle
+    except FileNotFoundError as error:
+        if path.is_symlink():
+            raise UsageError(f"{option} {str(path)!r:.200}: is a link that leads nowhere") from error
     except (OSError, ValueError) as error:
         raise UsageError(f"{option} {str(path)!r:.200}: cannot be written: {_reason(error)}") from error
     try:
