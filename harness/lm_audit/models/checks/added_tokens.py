@@ -46,7 +46,9 @@ def _stated(folder: Path) -> Iterator[tuple[Path, str, int]]:
 def tell_words(tokenizer: Tokenizer, name: str) -> None:
     """Warn of special tokens of model ``name`` that are words: they end texts, or are left out of what it writes."""
     roles = {getattr(tokenizer, f"{kind}_token", None): f" ({kind}_token)" for kind in ("pad", "bos", "eos")}
-    special = [token for token in getattr(tokenizer, "all_special_tokens", ()) if isinstance(token, str)]
+    named = [token for token in getattr(tokenizer, "all_special_tokens", ()) if isinstance(token, str)]
+    added = getattr(tokenizer, "added_tokens_decoder", {}).values()  # those without a role are left out of texts too
+    special = list(dict.fromkeys([*named, *(str(token) for token in added if getattr(token, "special", False))]))
     plain = {token: token.strip("▁Ġ ") for token in special}
     words = [
         f"{token!r:.40}{roles.get(token, '')}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from lm_audit.errors import ModelError
 from lm_audit.models.checks.proofs import Proofs
+from lm_audit.models.checks.sentencepiece_reads import read_otherwise, sentencepiece_file
 from lm_audit.models.files.json_file import listed
 from lm_audit.models.loading.identity.digests import file_digest
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -61,22 +62,25 @@ def tell_losses(tokenizer: Tokenizer, name: str) -> None:
 
 
 def tell_class(tokenizer: Tokenizer, folder: Path, name: str, proofs: Proofs | None = None) -> None:
-    """Warn where the class of a tokenizer reads text otherwise than the ``tokenizer.json`` that it was made of.
+    """Warn where the class of a tokenizer reads text otherwise than the file that it was made of.
+
+    That is ``tokenizer.json`` or, where there is none, a SentencePiece model.
 
     transformers takes a class by the model's architecture, and some split text by an expression of their own. What was
     found is kept in ``proofs``: a file of 150,000 tokens takes half a second to be read once more.
     """
     from transformers import PreTrainedTokenizerFast
 
-    path = folder / "tokenizer.json"
-    if type(tokenizer).__name__ == PreTrainedTokenizerFast.__name__ or not is_file(path):
+    pieces = sentencepiece_file(folder)
+    path = pieces or folder / "tokenizer.json"
+    if pieces is None and (type(tokenizer).__name__ == PreTrainedTokenizerFast.__name__ or not is_file(path)):
         return
     digest = file_digest(path)
     known = proofs.get("tokenizer class") if proofs is not None else None
     if isinstance(known, list) and len(known) == 2 and known[0] == digest:
         found = str(known[1])
     else:
-        found = _read_otherwise(tokenizer, path)
+        found = _read_otherwise(tokenizer, path) if pieces is None else read_otherwise(tokenizer, pieces, _SPLIT)
         if proofs is not None:
             proofs.put("tokenizer class", [digest, found])
     if found:
@@ -103,7 +107,7 @@ def _read_otherwise(tokenizer: Tokenizer, path: Path) -> str:
     return ""
 
 
-_SPLIT = (PROBE, "box.\n\n It's", "  12345", "naïve 東京", "DON'T (x)", "a\tb  c ")
+_SPLIT = (PROBE, "ﬁn Ａ cafe\u0301", "box.\n\n It's", "  12345", "naïve 東京", "DON'T (x)", "a\tb  c ")
 
 
 def _plain(text: str) -> str:

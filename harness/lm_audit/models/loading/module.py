@@ -18,6 +18,7 @@ from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.checks.make import tell_make
 from lm_audit.models.checks.plain_english import tell_nonsense
 from lm_audit.models.checks.proofs import Proofs
+from lm_audit.models.checks.tokenizer_frame import tell_frame
 from lm_audit.models.checks.tokenizer_reads import evaluate, tell_class, tell_dates, tell_losses, tell_templates
 from lm_audit.models.checks.unread_settings import tell_unfollowed, tell_unread
 from lm_audit.models.checks.vocabulary_fit import check_vocabulary, tell_ends
@@ -180,6 +181,7 @@ def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> Language
     tell_nonsense(module, tokenizer, source.spec.text)
     tell_losses(tokenizer, source.spec.text)
     tell_class(tokenizer, source.tokenizer_folder, source.spec.text, Proofs(model))
+    tell_frame(tokenizer, source.tokenizer_folder, source.spec.text)
     tell_words(tokenizer, source.spec.text)
     tell_templates(source.tokenizer_folder)
     tell_dates(tokenizer, source.spec.text)
