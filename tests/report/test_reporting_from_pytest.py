@@ -90,12 +90,14 @@ def test_a_baseline_fails_the_call_on_a_regression_only(tmp_path: Path) -> None:
     project(tmp_path)
     assert run_pytest(tmp_path, SHARE="0.3").code == 0
     baseline = newest(tmp_path).name
-    same = run_pytest(tmp_path, "--baseline", baseline, SHARE="0.3")
-    assert same.code == 0 and "0 significant regressions" in same.output
+    same = run_pytest(tmp_path, "--baseline", "latest", SHARE="0.3")
+    assert same.code == 0 and "0 significant regressions" in same.output and baseline in same.output
     worse = run_pytest(tmp_path, "--baseline", baseline, SHARE="0.5")
     assert worse.code == 1 and "3 significant regressions" in worse.output
     assert (newest(tmp_path) / "baseline.html").is_file()
     told = run_pytest(tmp_path, "--baseline", baseline, "--report-only", SHARE="0.5")
     assert told.code == 0 and "3 significant regressions" in told.output
+    again = run_pytest(tmp_path, "--baseline", "latest", "--resume", "latest", SHARE="0.5")
+    assert again.code == 4 and "latest is the run that --resume latest continues" in again.output
     absent = run_pytest(tmp_path, "--baseline", "nowhere", SHARE="0.3")
     assert absent.code == 4 and "--baseline: no run 'nowhere'" in absent.output

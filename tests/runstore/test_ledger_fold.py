@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_audit.errors import StoreError
+from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore import read_rows, read_run
 from lm_audit.runstore.layout import RunFolder, attempt_key, check_writable, find_run, is_run_id, new_run_id
@@ -223,6 +223,16 @@ def test_run_ids_and_finding_runs(tmp_path: Path) -> None:
         find_run("nope", reports)
     with pytest.raises(StoreError, match="no ledger/"):
         read_run(tmp_path)
+
+
+def test_the_latest_run_is_the_one_that_began_last(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no run 'latest'"):
+        find_run("latest", tmp_path)
+    for name in ("20260301-000000-aaaa", "20260401-000000-bbbb", "20260201-000000-zzzz"):
+        RunFolder(tmp_path / name).create()
+    assert find_run("latest", tmp_path).name == "20260401-000000-bbbb"
+    (tmp_path / "latest").symlink_to("20260201-000000-zzzz")  # somebody's own idea of it
+    assert find_run("latest", tmp_path).name == "20260201-000000-zzzz"
 
 
 def test_an_unusable_reports_folder_is_named(tmp_path: Path) -> None:

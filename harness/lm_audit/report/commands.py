@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.report.writing import of_merged_runs as merge_command
+from lm_audit.runstore.layout import find_run
 from lm_audit.shared.given_path import given_path
 from lm_audit.shared.number_checks import seed_number, whole_number
 
@@ -45,7 +46,7 @@ def register(subparsers: Any) -> None:
     compare.set_defaults(run=run_compare)
 
     allure = subparsers.add_parser("allure", help="build the static Allure report of a run, without its tracking")
-    allure.add_argument("which", metavar="RUN", help="a run folder, the id of a run, or latest")
+    allure.add_argument("which", metavar="RUN", help="a run folder, the id of a run under --reports, or latest")
     allure.add_argument(
         "--allure", type=given_path, default=Path("node_modules/.bin/allure"), help="the allure command"
     )
@@ -72,7 +73,7 @@ def run_report(args: argparse.Namespace) -> int:
 
     for target in args.export:
         check_installed(target)
-    folder = _find(args.which, args.reports)
+    folder = find_run(args.which, args.reports)
     written = write_all(folder)
     warn_of_damage(written.damaged)
     print(written.page)
@@ -113,7 +114,7 @@ def run_compare(args: argparse.Namespace) -> int:
 
     if args.html:
         _writable(args.html)
-    before, after = (read_run(_find(name, args.reports)) for name in (args.before, args.after))
+    before, after = (read_run(find_run(name, args.reports)) for name in (args.before, args.after))
     comparison = compare_runs(before, after, across_models=args.across_models, seed=args.seed)
     width = shutil.get_terminal_size((120, 40)).columns
     print("\n".join(comparison_lines(comparison, width=width, color=sys.stdout.isatty())))
@@ -140,7 +141,7 @@ def run_allure(args: argparse.Namespace) -> int:
 
     if not args.allure.is_file():
         raise UsageError(f"no allure command at {args.allure}; install the pinned one with: npm install")
-    folder = _find(args.which, args.reports)
+    folder = find_run(args.which, args.reports)
     results, report = folder / "allure-results", folder / "allure-report"
     _refuse_links(results, report)
     run = read_run(folder, shown=True)
@@ -185,11 +186,3 @@ def _writable(file: Path) -> Path:
         raise UsageError(f"{file} is a pipe or a device; name a file")
     check_writable(file.parent)
     return file
-
-
-def _find(name: str, reports: Path) -> Path:
-    from lm_audit.runstore.layout import find_run
-    from lm_audit.runstore.metadata import begun
-
-    runs = sorted((path.parent for path in reports.glob("*/ledger")), key=begun) if name == "latest" else []
-    return runs[-1].resolve() if runs else find_run(name, reports)

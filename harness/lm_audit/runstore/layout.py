@@ -101,12 +101,22 @@ def check_writable(reports: Path) -> None:
 
 
 def find_run(run: str, reports: Path) -> Path:
-    """The folder of a run named by its path or by its id under ``reports``; ``UsageError`` where there is none."""
+    """The folder of a run; ``UsageError`` where there is none.
+
+    ``run`` is its path, its id under ``reports``, or ``latest``: the one there that began last.
+    """
+    from lm_audit.runstore.metadata import begun  # which knows this module
+
     for candidate in (Path(run), reports / run):
         if is_folder(candidate / "ledger"):
             return candidate.resolve()
-    known = sorted(path.parent.name for path in reports.glob("*/ledger")) if is_folder(reports) else []
-    latest = f"; the latest are {', '.join(known[-3:])}" if known else ""
+    ledgers = list(reports.glob("*/ledger")) if is_folder(reports) else []
+    # Of two that began within one second the ids say nothing.
+    ledgers.sort(key=lambda path: (begun(path.parent)[0], path.stat().st_mtime_ns))
+    known = [path.parent for path in ledgers]
+    if run == "latest" and known:
+        return known[-1].resolve()
+    latest = f"; the latest are {', '.join(path.name for path in known[-3:])}" if known else ""
     raise UsageError(f"no run {run!r:.200}: neither a run folder nor a run id under {reports}{latest}")
 
 

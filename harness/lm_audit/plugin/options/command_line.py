@@ -172,7 +172,7 @@ def _run_store(group: pytest.OptionGroup) -> None:
         "--resume",
         dest="lm_audit_resume",
         metavar="RUN",
-        help="go on with a run, by id or folder: cases that ended and whose inputs are unchanged do not run again",
+        help="go on with a run (id, folder or latest): what ended, its inputs unchanged, does not run again",
     )
     declare(
         group,

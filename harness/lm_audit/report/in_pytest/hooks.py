@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lm_audit.errors import HarnessError
+from lm_audit.errors import HarnessError, UsageError
 from lm_audit.plugin.options.naming import declare
 from lm_audit.plugin.record.audit_session import SESSION, AuditSession, reports_folder
 from lm_audit.report.exporters import TARGETS, check_installed
 from lm_audit.shared.names import readable
 
 _LINES: pytest.StashKey[list[str]] = pytest.StashKey()
+_BEFORE: pytest.StashKey[Path] = pytest.StashKey()
+"""The folder of ``--baseline``."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--baseline",
         dest="lm_audit_baseline",
         metavar="RUN",
-        help="compare with this run (id or folder) at the end; a significant regression fails the call",
+        help="compare with this run (id, folder or latest) at the end; a significant regression fails the call",
     )
     declare(
         group,
@@ -64,7 +67,11 @@ def pytest_configure(config: pytest.Config) -> None:
         from lm_audit.runstore.layout import find_run
 
         try:
-            find_run(baseline, reports_folder(config))
+            # Once, and now: when this run has ended, it is the latest itself.
+            found = config.stash[_BEFORE] = find_run(baseline, reports_folder(config))
+            resumed = config.getoption("lm_audit_resume")
+            if resumed and find_run(resumed, reports_folder(config)) == found:
+                raise UsageError(f"{baseline} is the run that --resume {resumed} continues; name another")
         except HarnessError as error:
             raise pytest.UsageError(f"--baseline: {error}") from error
 
@@ -125,17 +132,16 @@ def _export(session: pytest.Session, audit: AuditSession) -> list[str]:
 
 
 def _baseline(session: pytest.Session, audit: AuditSession) -> list[str]:
-    baseline = session.config.getoption("lm_audit_baseline")
-    if not baseline:
+    baseline = session.config.stash.get(_BEFORE, None)
+    if baseline is None:
         return []
     from lm_audit.report.comparison.page import render_comparison
     from lm_audit.report.comparison.runs import compare_runs
     from lm_audit.report.comparison.text import comparison_lines
     from lm_audit.report.writing.of_run import write_text
-    from lm_audit.runstore.layout import find_run
     from lm_audit.runstore.run import read_run
 
-    before = read_run(find_run(baseline, audit.folder.path.parent))
+    before = read_run(baseline)
     comparison = compare_runs(before, read_run(audit.folder.path), seed=audit.options.seed)
     page = write_text(audit.folder.path / "baseline.html", render_comparison(comparison))
     if comparison.failed and not audit.report_only and session.exitstatus == pytest.ExitCode.OK:

@@ -17,7 +17,9 @@ def register(subparsers: Any) -> None:
         help="make one run of many, for example of shards",
         description="Make one run of the parts of a run (pytest --shard i/n). The parts stay as they are.",
     )
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run folder, or a run id under the reports folder")
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help="a run folder, a run id under the reports folder, or latest"
+    )
     parser.add_argument(
         "-o", "--output", type=given_path, metavar="DIR", help="folder of the new run (default: a new run id)"
     )
