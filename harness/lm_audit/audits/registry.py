@@ -1,13 +1,12 @@
-"""Which audits exist: the packages beside this module, and those that other distributions name by an entry point."""
+"""Which audits exist: packages beside this that have metrics, and those that distributions name by an entry point."""
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 
-import lm_audit.audits
 from lm_audit.errors import UsageError
 
 GROUP = "lm_audit.audits"
@@ -17,7 +16,7 @@ GROUP = "lm_audit.audits"
 @cache
 def audit_packages() -> Mapping[str, str]:
     """Package by name of audit; ``UsageError`` where a distribution takes a name that is in use."""
-    own = [module.name for module in pkgutil.iter_modules(lm_audit.audits.__path__) if module.ispkg]
+    own = sorted(path.parent.name for path in Path(__file__).parent.glob("*/metric_table.py"))
     packages = {name: f"lm_audit.audits.{name}" for name in own}
     for entry in entry_points(group=GROUP):
         if packages.setdefault(entry.name, entry.value) != entry.value:
