@@ -49,12 +49,21 @@ CALL = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "
         ({"content": "four", "refusal": None}, "four", None),
         ({"content": None, "tool_calls": CALL}, "", None),
         ({"content": None, "reasoning_content": "two and two", "tool_calls": CALL}, "", "two and two"),
+        ({"content": "four", "reasoning_text": "two and two"}, "four", "two and two"),
+        ({"content": "four", "thoughts": ["two ", "and two"]}, "four", "two and two"),
+        ({"content": [{"type": "THINKING", "thinking": "two and two"}, FOUR]}, "four", "two and two"),
+        ({"content": [{"type": "analysis", "text": "two and two"}, FOUR]}, "four", "two and two"),
         ({"role": "assistant"}, "", None),
         ({"content": []}, "", None),
     ],
 )
 def test_text_and_thought_of_a_message(message: dict[str, Any], text: str, thought: str | None) -> None:
     assert text_and_reasoning({"message": message}) == (text, thought)
+
+
+def test_a_thought_beside_the_text_of_a_completion() -> None:
+    assert text_and_reasoning({"text": "four", "reasoning_content": "two and two"}) == ("four", "two and two")
+    assert text_and_reasoning({"message": {"content": "four"}, "reasoning": "two and two"}) == ("four", "two and two")
 
 
 @pytest.mark.parametrize("message", [{"content": 7}, {"content": {"text": "four"}}, ["four"], None])

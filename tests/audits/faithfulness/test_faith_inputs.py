@@ -255,6 +255,8 @@ def test_a_sample_whose_span_holds_no_token(small: LanguageModel) -> None:
         ("<|begin_of_thought|>x<|end_of_thought|> y", (0, 40), (40, 41)),
         ("[THINK]x[/THINK]y", (0, 16), (16, 17)),
         ("<Thought>x</Thought ><Output>y</Output>", (0, 29), (29, 30)),
+        ("<think>x</think>y `</think>` z", (0, 16), (16, 30)),
+        ("<think>x</think>y:\n```\n<think>1</think>\n```", (0, 16), (16, 43)),
         ("Here is my thought process:\nx\nHere is my response:\ny", (0, 51), (51, 52)),
     ],
 )

@@ -22,6 +22,9 @@ HARMONY = (
     "<|channel|>final<|message|>The number is 7."
 )
 
+ON_A_LINE = [one for one in MARKERS if not one.whole and "\n" not in one.written.strip() + one.close.strip()]
+"""Families whose markers can be quoted in a sentence."""
+
 
 def reply(text: str, finish: Any = "eos", opened: Any = None) -> Generation:
     return Generation(text, (1,), finish, opened)
@@ -186,6 +189,62 @@ class TestSplitting:
         found = reply(text)
 
         assert (found.thought, found.answer) == (thought, answer)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "A template writes `<thought>` first; `</thought>` ends it. I take 7.",
+            "``[THINK]`` begins, ``[/THINK]`` ends.",
+            "Models put “<think>” before and “</think>” behind.",
+            "用「<think>」开头，用「</think>」结尾，答案是7。",
+            "The markers '<reasoning>' and '</reasoning>' are hidden.",
+            "Between the <think> tag and the </think> tag is the thought.",
+            "- <seed:think> begins a thought\n- </seed:think> ends it",
+            "1. <think> begins\n2. </think> ends",
+            "For example:\n\n```xml\n<think>\n9\n</think>\n7\n```\n\nIt is 7.",
+            "Like so:\n~~~\n◁think▷9◁/think▷7\n~~~\nIt is 7.",
+            "As <code><think>9</think></code> shows, it is 7.",
+            "> <thinking>\n> 9\n> </thinking>\n\nSo much of the page; it is 7.",
+            'The page says "<think>9</think>" and no more.',
+            "A thought ends with `</think>`; it is 7.",
+            "`<|channel|>analysis<|message|>` and `<|channel|>final<|message|>` are channels.",
+        ],
+    )
+    def test_a_text_that_speaks_of_the_markers_holds_no_thought(self, text: str) -> None:
+        for finish in ("eos", "length"):
+            assert (reply(text, finish).thought, reply(text, finish).answer) == (None, text)
+        found = reply(f"<think>\n9?\n</think>\n\n{text}")
+        assert (found.thought, found.answer) == ("9?", text)
+
+    @pytest.mark.parametrize("markers", ON_A_LINE, ids=lambda markers: markers.name)
+    def test_an_answer_may_quote_the_markers_of_its_own_thought(self, markers: Any) -> None:
+        text = f"`{markers.written.strip()}` opens, `{markers.close.strip()}` closes: 7."
+
+        assert split_reply(f"{markers.written}9{markers.close}{text}").answer == text
+
+    @pytest.mark.parametrize("finish", ["eos", "length"])
+    def test_a_quoted_closing_does_not_end_a_thought(self, finish: str) -> None:
+        assert reply("<think>What does `</think>` do? It", finish).answer is None
+        assert reply("What does '</think>' do? It", finish, opened_thought("<think>")).answer is None
+        assert reply('<think>`a` or "b"</think>"7"', finish).answer == '"7"'
+
+    @pytest.mark.parametrize(
+        ("text", "answer"),
+        [
+            ("Thinking...\nIs it 9?\n\nNo.\n...done thinking.\n\n7", "7"),
+            ("Thinking...\r\n9\r\n...done thinking.\r\n\r\n**7**\r\n", "**7**"),
+            ("Thinking...\n...done thinking.\n\n7", "7"),
+            ("Thinking...\n`<think>` is a tag\n...done thinking.\n7", "7"),
+            ("Thinking... it is 7.", "Thinking... it is 7."),
+            (
+                'It prints "Thinking..." and later "...done thinking."',
+                'It prints "Thinking..." and later "...done thinking."',
+            ),
+        ],
+    )
+    def test_what_ollama_prints_around_a_thought(self, text: str, answer: str) -> None:
+        assert reply(text).answer == answer
+        assert reply("Thinking...\nIs it 9? No", "length").answer is None
 
     def test_cut_right_behind_the_thought_is_no_answer(self) -> None:
         assert reply("<think>a</think>\n\n", "length").answer is None

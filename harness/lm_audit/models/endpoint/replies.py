@@ -19,7 +19,7 @@ def text_and_reasoning(choice: Mapping[str, object]) -> tuple[str, str | None]:
         message = choice["message"]
         if not isinstance(message, Mapping):
             raise ModelError(f"the answer's message is {message!r:.80}; expected one with content")
-        reasoning = next((thought for name in _REASONING if (thought := _text_in(message.get(name))).strip()), None)
+        reasoning = _thought_beside(message) or _thought_beside(choice)
         content = message.get("content")
         if isinstance(content, list):  # parts, as some servers send them
             thoughts = [part for part in content if isinstance(part, Mapping) and _is_thought(part)]
@@ -33,16 +33,26 @@ def text_and_reasoning(choice: Mapping[str, object]) -> tuple[str, str | None]:
     text = choice.get("text")
     if not isinstance(text, str):
         raise ModelError(f"the answer holds {sorted(choice)!r:.120}; expected a text or a message")
-    return text, None
+    return text, _thought_beside(choice)
 
 
-_REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
-_TEXTS = ("text", "thinking", "thought", "reasoning", "summary", "content", "refusal", "value")
+_REASONING = (
+    *("reasoning_content", "reasoning", "thinking", "thinking_content", "reasoning_text", "thought", "thoughts"),
+    *("reasoning_details", "thinking_blocks"),
+)
+_TEXTS = ("text", "thinking", "think", "thought", "reasoning", "summary", "content", "refusal", "value")
+_THINKING = ("think", "thought", "reason", "redacted_thinking", "summary", "analysis")
+"""How the types of parts begin that hold a thought."""
+
+
+def _thought_beside(message: Mapping[str, object]) -> str | None:
+    """The thought in a field of its own beside the text, whatever a server calls it; ``None`` where there is none."""
+    return next((thought for name in _REASONING if (thought := _text_in(message.get(name))).strip()), None)
 
 
 def _is_thought(part: Mapping[str, object]) -> bool:
     """Whether a part of a message is a thought: by its type ("thinking", "reasoning.text"), or by a mark of its own."""
-    named = str(part.get("type", "")).startswith(("thinking", "thought", "reasoning", "redacted_thinking", "summary"))
+    named = str(part.get("type", "")).lower().startswith(_THINKING)
     return named or part.get("thought") is True
 
 

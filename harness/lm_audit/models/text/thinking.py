@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from lm_audit.models.text.quotation import is_quoted_alone, quotations
 from lm_audit.models.text.thought_markers import MARKERS, ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
@@ -48,7 +49,7 @@ def split_reply(
     at a limit, so that nothing behind a thought, or half an opening marker, is no answer either. A thought that is not
     closed has no answer. Text before a closing marker that nothing opened is thought, since the prompt may have opened
     it. An opening counts at the start of a line or of a sentence only, or in a pair at the end of a text; a text may
-    speak of the marker.
+    speak of the marker, and does where it quotes it (``quotation``) or has both as words of a sentence.
     """
     if reasoning is not None:
         if reasoning.strip() and not text.strip():
@@ -56,31 +57,34 @@ def split_reply(
         opened = None  # whoever took the thought out took its end as well
     thoughts, outside, open_markers, start = [], [], opened, 0
     passed: tuple[re.Match[str], ThoughtMarkers] | None = None  # an opening inside a line
+    spoken_of = _SpokenOf(text)
     for marker, markers in _found(text, opened):
         opening = marker.lastgroup == "opening"
         if marker.start() < start:
             continue
         if open_markers is not None:
-            if opening or markers != open_markers:
+            if opening or markers != open_markers or is_quoted_alone(text, *marker.span(), start):
                 continue
             thoughts.append(text[start : marker.start()])
             open_markers = None
+        elif spoken_of.quotes(marker, start):
+            continue
         elif opening:
             if not _begins_part(text, marker.start()):
                 passed = passed if passed and passed[0].start() >= start else (marker, markers)
                 continue
             outside.append(text[start : marker.start()])
             open_markers = markers
-        elif (
-            passed is not None
-            and passed[1] == markers
-            and passed[0].start() >= start
-            and (thoughts or not text[marker.end() :].strip())
-        ):
-            outside.append(text[start : passed[0].start()])
-            thoughts.append(text[passed[0].end() : marker.start()])
         else:
-            thoughts, outside = [text[: marker.start()]], []
+            paired = passed[0] if passed and passed[1] == markers and passed[0].start() >= start else None
+            if paired and _is_a_word(text, paired) and _is_a_word(text, marker):
+                passed = None
+                continue
+            if paired and (thoughts or not text[marker.end() :].strip()):
+                outside.append(text[start : paired.start()])
+                thoughts.append(text[paired.end() : marker.start()])
+            else:
+                thoughts, outside = [text[: marker.start()]], []
         start = marker.end()
     if open_markers is not None and not cut and (closing := _closed_by_another(text, start, open_markers)) is not None:
         thoughts.append(text[start : closing.start()])
@@ -92,9 +96,43 @@ def split_reply(
         return Reply(_joined([reasoning, *thoughts, text[start:]]), None)
     if not thoughts and reasoning is None:
         begun = text.strip()
-        return Reply(None, None if cut and (_half_opened(begun) or _opened_in_words(begun)) else text)
+        if cut and _opened_in_words(begun):
+            return Reply(begun, None)
+        return Reply(None, None if cut and _half_opened(begun) else text)
     answer = text if not thoughts else unwrapped("".join([*outside, text[start:]]))
     return Reply(_joined([reasoning, *thoughts]), None if cut and not answer.strip() else answer)
+
+
+class _SpokenOf:
+    """The markers outside of every thought that a text only quotes."""
+
+    def __init__(self, text: str):
+        self._text = text
+        self._start = -1
+        self._places: list[tuple[int, int]] = []
+        self._opened: set[tuple[int, int]] = set()
+
+    def quotes(self, marker: re.Match[str], start: int) -> bool:
+        """Whether a marker is quoted; ``start`` is where the last thought ended.
+
+        A closing is where it is quoted alone, or in one quotation with an opening: code in a thought that nothing
+        opened may have no end.
+        """
+        if start != self._start:
+            self._start, self._places = start, quotations(self._text, start)
+        first, last = marker.span()
+        place = next((one for one in self._places if one[0] < first and last <= one[1]), None)
+        if marker.lastgroup != "opening":
+            return place in self._opened or is_quoted_alone(self._text, first, last, start)
+        if place is not None:
+            self._opened.add(place)
+        return place is not None
+
+
+def _is_a_word(text: str, marker: re.Match[str]) -> bool:
+    """Whether a marker stands between white space within a line, as a word of a sentence does."""
+    before = text[text.rfind("\n", 0, marker.start()) + 1 : marker.start()]
+    return bool(before.strip()) and before[-1:].isspace() and text[marker.end() : marker.end() + 1] in tuple(" ,.;:)")
 
 
 _WRAPPED_END = re.compile(
@@ -116,7 +154,10 @@ _ANY_CLOSING = re.compile(
 
 def _closed_by_another(text: str, start: int, markers: ThoughtMarkers) -> re.Match[str] | None:
     """The closing of another spelling behind a tag that its own never closes, in a reply that came to its end."""
-    return _ANY_CLOSING.search(text, start) if markers.written.startswith(("<", "[")) and not markers.whole else None
+    if markers.whole or not markers.written.startswith(("<", "[")):
+        return None
+    closings = _ANY_CLOSING.finditer(text, start)
+    return next((one for one in closings if not is_quoted_alone(text, *one.span(), start)), None)
 
 
 def _half_opened(begun: str) -> bool:
@@ -186,8 +227,23 @@ def closing_found(markers: ThoughtMarkers, text: str) -> bool:
 
 
 def closings_in(text: str) -> list[tuple[ThoughtMarkers, int]]:
-    """Every closing marker of a text, in order, with the place behind it."""
-    return [(markers, match.end()) for match, markers in _found(text, None) if match.lastgroup == "closing"]
+    """Every closing marker of a text that it does not only quote, in order, with the place behind it."""
+    closings: list[tuple[ThoughtMarkers, int]] = []
+    open_markers, start, spoken_of = None, 0, _SpokenOf(text)
+    for marker, markers in _found(text, None):
+        opening = marker.lastgroup == "opening"
+        if open_markers is not None:
+            if opening or is_quoted_alone(text, *marker.span(), start):
+                continue
+        elif spoken_of.quotes(marker, start):
+            continue
+        if opening:
+            open_markers = markers if _begins_part(text, marker.start()) else None
+            continue
+        closings.append((markers, marker.end()))
+        if open_markers in (None, markers):
+            open_markers, start = None, marker.end()
+    return closings
 
 
 def may_think(tokenizer: Tokenizer, template: str | None) -> bool:
@@ -252,9 +308,11 @@ def _both(markers: ThoughtMarkers) -> re.Pattern[str]:
 def _begins_part(text: str, at: int) -> bool:
     """Whether a line or a sentence begins there."""
     before = text[text.rfind("\n", 0, at) + 1 : at]
-    return not before.strip() or _SENTENCE_END.search(before[-20:]) is not None
+    return not before.strip() or (_SENTENCE_END.search(before[-20:]) is not None and _NUMBER.fullmatch(before) is None)
 
 
+_NUMBER = re.compile(r"\s*\(?[0-9]{1,3}[.)]\s*")
+"""That of an entry in a list."""
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»」)）\]*_]*\s*\Z")
 
 

@@ -161,6 +161,14 @@ MARKERS: tuple[ThoughtMarkers, ...] = (
         "\n\nHere is my response:\n",
         whole=True,
     ),
+    ThoughtMarkers(  # what Ollama's command line prints around a thought
+        "Thinking...",
+        r"\AThinking(?:\.\.\.|…)[ \t]*\r?\n",
+        r"(?:\.\.\.|…)done thinking\.[ \t]*",
+        "Thinking...\n",
+        "\n...done thinking.\n\n",
+        whole=True,
+    ),
     ThoughtMarkers(
         "**Thinking:**",
         rf"\A{_titled(_THOUGHT)}",

@@ -1,0 +1,39 @@
+"""Where a text quotes: what stands in code, in quotation marks or in a quoted block is spoken of, not said."""
+
+from __future__ import annotations
+
+import re
+
+_QUOTED = re.compile(
+    r"^[ ]{0,3}(?P<fence>```+|~~~+)[^\n]*\n(?:[\s\S]*?^[ ]{0,3}(?P=fence)[ \t]*$|[\s\S]*)"
+    r"|(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)"
+    r"|<(?P<tag>pre|code)\b[^<>]*>[\s\S]*?</(?P=tag)>"
+    r"|^[ \t]*>[^\n]*(?:\n[ \t]*>[^\n]*)*"
+    r'|"[^"\n]*"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|「[^」\n]*」|『[^』\n]*』',
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Blocks of code, code in a line, code of HTML, lines behind ``>``, quotation marks within a line."""
+
+_PAIRS = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "『": "』"}
+
+
+def quotations(text: str, start: int = 0) -> list[tuple[int, int]]:
+    """The places ``[first, last)`` that are quoted in a text from ``start`` on, in order.
+
+    A block of code that is the whole text quotes nothing: it is how the text is written down.
+    """
+    found = [match.span() for match in _QUOTED.finditer(text, start)]
+    whole = not start and len(found) == 1 and not (text[: found[0][0]] + text[found[0][1] :]).strip()
+    return [] if whole else found
+
+
+def is_quoted_alone(text: str, first: int, last: int, start: int = 0) -> bool:
+    """Whether quotation marks or ticks stand right around ``text[first:last]``, opened in its line behind ``start``.
+
+    Marks that look alike on both sides open where their number before is odd.
+    """
+    mark = text[first - 1 : first] if first > start else ""
+    if not mark or _PAIRS.get(mark) != text[last : last + 1]:
+        return False
+    before = text[max(start, text.rfind("\n", 0, first) + 1) : first]
+    return mark != _PAIRS[mark] or len(re.findall(f"{mark}+", before)) % 2 == 1
