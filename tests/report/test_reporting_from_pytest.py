@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.plugin.toy_run import run_pytest, write_project
 ROOT = Path(__file__).resolve().parents[2]
 AUDIT = """
 import os
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -101,3 +103,42 @@ def test_a_baseline_fails_the_call_on_a_regression_only(tmp_path: Path) -> None:
     assert again.code == 4 and "latest is the run that --resume latest continues" in again.output
     absent = run_pytest(tmp_path, "--baseline", "nowhere", SHARE="0.3")
     assert absent.code == 4 and "--baseline: no run 'nowhere'" in absent.output
+
+
+BASELINE_GONE = """
+import shutil
+from pathlib import Path
+
+def pytest_runtest_logfinish(nodeid):
+    shutil.rmtree(Path("reports", "baseline", "ledger"), ignore_errors=True)
+"""
+PAGE_REFUSED = """
+from pathlib import Path
+
+def pytest_runtest_logfinish(nodeid):
+    for ledger in Path("reports").glob("2*/ledger"):
+        (ledger.parent / "baseline.html").mkdir(exist_ok=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        (BASELINE_GONE, "the comparison with the baseline could not be made: "),
+        (PAGE_REFUSED, "its page could not be written: Is a directory"),
+    ],
+    ids=["baseline gone", "page refused"],
+)
+def test_a_comparison_that_broke_off_is_no_success(tmp_path: Path, what: str, said: str) -> None:
+    project(tmp_path)
+    assert run_pytest(tmp_path, SHARE="0.3").code == 0
+    newest(tmp_path).rename(tmp_path / "reports" / "baseline")
+    with (tmp_path / "conftest.py").open("a") as conftest:
+        conftest.write(what)
+    shutil.copytree(tmp_path / "reports" / "baseline", tmp_path / "kept")
+    worse = run_pytest(tmp_path, "--baseline", "baseline", SHARE="0.5")
+    assert worse.code == 1 and said in worse.output and "passed" in worse.output
+    if what == BASELINE_GONE:
+        shutil.copytree(tmp_path / "kept", tmp_path / "reports" / "baseline", dirs_exist_ok=True)
+    told = run_pytest(tmp_path, "--baseline", "baseline", "--report-only", SHARE="0.5")
+    assert told.code == 0 and said in told.output

@@ -16,7 +16,7 @@ from lm_audit.evidence import Control, Figure
 from lm_audit.findings.record import Finding
 from lm_audit.runstore.reader import Line
 from lm_audit.runstore.records import Artifact, Attempt, CaseRecord, DamagedLine, Outcome, Verdict
-from lm_audit.runstore.shapes import check_shape
+from lm_audit.runstore.soundness.shapes import check_shape
 from lm_audit.sources.record import MetricSource
 from lm_audit.stats.estimate import Estimate
 
@@ -58,8 +58,13 @@ class _Open:
     @property
     def incomplete(self) -> bool:
         """Whether records are missing: by the count in the end, in older ledgers by damage among the lines."""
+        return self.damaged if self.counted is None else self.taken != self.counted
+
+    @property
+    def counted(self) -> int | None:
+        """How many records its writer had written before the end, None where that is not said."""
         counted = (self.end or {}).get("records")
-        return self.damaged if counted is None else self.taken != int(counted)
+        return None if counted is None else int(counted)
 
     def attempt(self, number: int) -> Attempt:
         """The attempt as a record; without an end it is unfinished."""
@@ -112,7 +117,9 @@ def fold(
                 _take(line, attempts)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             damaged.append(DamagedLine(line.file, line.number, f"{line.kind}: {type(error).__name__}: {error}"))
-    _mark_damaged((one for own in attempts.values() for one in own.values()), [*unreadable, *damaged])
+    every = [(case_id, one) for case_id, own in attempts.items() for one in own.values()]
+    _mark_damaged((one for _, one in every), [*unreadable, *damaged])
+    damaged += [lost for case_id, one in every if (lost := _lost(case_id, one)) is not None]
     return tuple(_case(case_id, sorted(own.values(), key=_by_order)) for case_id, own in attempts.items()), damaged
 
 
@@ -127,6 +134,14 @@ def _mark_damaged(attempts: Iterable[_Open], damaged: Iterable[DamagedLine]) -> 
     for attempt in attempts if places else ():
         first, last = attempt.lines
         attempt.damaged |= any(first < number < last for number in places.get(attempt.file, ()))
+
+
+def _lost(case_id: str, attempt: _Open) -> DamagedLine | None:
+    """Records of an ended attempt that are gone as if they had never been: no damaged line among its own tells it."""
+    if attempt.damaged or not attempt.incomplete:
+        return None
+    told = f"{case_id}: {attempt.taken} of the {attempt.counted} records before its end are there"
+    return DamagedLine(attempt.file, attempt.lines[1], told)
 
 
 def _take(line: Line, attempts: _Attempts) -> None:

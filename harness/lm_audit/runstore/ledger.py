@@ -102,10 +102,12 @@ class Ledger:
     """The ledger of one process, ``<worker>-<pid>.jsonl`` in ``folder``, in the ``session``-th session of its run.
 
     ``clock`` is added to the monotonic clock: that of the run's controller less this machine's, where they differ.
+    ``run`` is stated in the first record: a ledger that lies in the folder of another run is told by it.
     """
 
-    def __init__(self, folder: Path, worker: str, session: int = 1, clock: float = 0.0):
+    def __init__(self, folder: Path, worker: str, session: int = 1, clock: float = 0.0, run: str | None = None):
         self.worker = worker
+        self._unstated = {} if run is None else {"run": run}
         self._session = session
         self._clock = clock
         self.writer = f"{worker}-{os.getpid()}"
@@ -124,8 +126,10 @@ class Ledger:
             "s": self._session,
             "m": round(time.monotonic() + self._clock, 6),
             "kind": kind,
+            **self._unstated,
         }
         self._file.append(head | {name: plain(value, name) for name, value in fields.items()}, seal=True)
+        self._unstated = {}
 
     def sync(self) -> None:
         """Force the ledger onto the disk."""

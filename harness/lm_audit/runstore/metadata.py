@@ -21,6 +21,7 @@ from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import SCHEMA_VERSION
 from lm_audit.runstore.run_record import text_of, without_checksum
+from lm_audit.runstore.soundness.belonging import RUN_OF_SESSION
 from lm_audit.shared.code_version import code_version
 from lm_audit.shared.reached.package_versions import versions
 from lm_audit.shared.stated_options import joined
@@ -53,7 +54,7 @@ def start(
     record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id, **session, "sessions": []}
     if record["sessions"] and isinstance(record.get("options"), dict):  # What was added since holds for the whole run.
         record["options"] = joined(record["options"], session["options"])
-    record["sessions"].append(session)
+    record["sessions"].append({RUN_OF_SESSION: folder.run_id, **session})
     record |= {"run_id": folder.run_id, "finished": None}  # A copied run is a run of its own.
     _replace(folder.run_json, record)
     return record

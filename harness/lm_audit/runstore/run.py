@@ -14,6 +14,7 @@ from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import Line, parsed, read_lines, unread
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase, Run
 from lm_audit.runstore.run_record import without_checksum
+from lm_audit.runstore.soundness.belonging import lost_ledgers, own_lines, runs_of
 from lm_audit.shared.visible import shown as visible_in
 from lm_audit.shared.visible import visible
 
@@ -25,16 +26,22 @@ def read_run(folder: str | Path, *, shown: bool = False) -> Run:
     needs it; the paths of its files and the folder stay as they are. ``StoreError`` where the folder holds no ledger.
     """
     where = RunFolder(Path(folder).resolve())
-    lines, damaged = read_lines(where, shown=shown)
+    found, damaged = read_lines(where, shown=shown)
+    metadata, bad_metadata = _metadata(where, found)
+    lines, foreign = own_lines(found, frozenset() if bad_metadata else runs_of(metadata))
+    if any(one.file == where.run_json.name for one in foreign):
+        metadata = {}
+    damaged += foreign
+    damaged += lost_ledgers(where, lines)
     cases, unusable = fold(lines, damaged)
-    metadata, bad_metadata = _metadata(where, lines)
     plan, bad_plan = _plan(lines)
     # As they were planned, not as they began: who works beside whom must not change a report.
     place = {case.case_id: number for number, case in enumerate(plan)}
     in_order = sorted(cases, key=lambda case: place.get(case.case_id, len(place)))
     known = (*damaged, *unusable, *bad_plan, *bad_metadata)
-    if not lines and not known and metadata.get("finished"):
-        known = (DamagedLine("ledger", 0, "holds no record, though run.json says that the run ended"),)
+    if not known and metadata.get("finished") and not any(line.kind == "run_end" for line in lines):
+        what = "end of the run" if lines else "record"
+        known = (DamagedLine("ledger", 0, f"holds no {what}, though run.json says that it ended"),)
     return Run(
         run_id=visible(where.run_id) if shown else where.run_id,
         folder=where.path,

@@ -49,6 +49,8 @@ class AuditSession:
     """Of cases whose controller knows them: files that count by their time differ from machine to machine."""
     clock: float = 0.0
     """The monotonic clock of the run's controller less this machine's."""
+    run: str | None = None
+    """The run's id where the folder does not bear it: a node of a cluster has one of its own."""
     planned: bool = False
     """Whether a controller that collects itself has put the plan on record."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -74,7 +76,9 @@ class AuditSession:
             if self.problem:
                 raise StoreError(self.problem)
             self.folder.create()
-            self._ledger = Ledger(self.folder.ledger, self.worker, self.number, self.clock)
+            self._ledger = Ledger(
+                self.folder.ledger, self.worker, self.number, self.clock, self.run or self.folder.run_id
+            )
         return self._ledger
 
     @property

@@ -172,6 +172,7 @@ def for_worker(session: AuditSession) -> dict[str, Any]:
     """What a worker needs to join the run, in types that xdist can send."""
     return {
         "folder": str(session.folder.path),
+        "run": session.folder.run_id,
         "devices": list(session.options.devices),
         "present": sorted(session.present),
         "required": sorted(session.required),
@@ -198,6 +199,7 @@ def worker_session(config: pytest.Config) -> AuditSession:
     session = AuditSession(
         options=from_config(config, tuple(given["devices"])),
         folder=folder,
+        run=given["run"],
         worker=workerinput["workerid"],
         is_worker=True,
         present=frozenset(given["present"]),

@@ -19,6 +19,7 @@ from lm_audit.plugin.record.options_record import options_record
 from lm_audit.plugin.session.from_options import hold_run
 from lm_audit.runstore import metadata
 from lm_audit.runstore.records import PlannedCase
+from lm_audit.runstore.soundness.belonging import ledger_sizes
 from lm_audit.shared.visible import visible
 
 
@@ -134,7 +135,7 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
     exitstatus = int(session.exitstatus)
     stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
     try:
-        audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=stopped)
+        audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=stopped, ledgers=ledger_sizes(audit.folder))
         audit.ledger.sync()
     except StoreError as error:
         audit.extra |= {"trouble": str(error), "lost": True}
@@ -152,7 +153,7 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
 
 def close_run(audit: AuditSession, exitstatus: int) -> None:
     """Mark the run as broken off with ``exitstatus`` and write its reports, from wherever that is known."""
-    audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=True)
+    audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=True, ledgers=ledger_sizes(audit.folder))
     audit.ledger.sync()
     metadata.finish(audit.folder, exitstatus)
     _project(audit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +90,24 @@ def _complete(session: pytest.Session) -> None:
     audit = config.stash.get(SESSION, None)
     if audit is not None and audit.recorded and not audit.is_worker:
         lines = config.stash.setdefault(_LINES, [])
-        for step in (_allure, _index, _plots, _export, _baseline):
+        for what, step in _STEPS.items():
             try:
                 lines += step(session, audit)
             except Exception as error:
-                lines.append(f"{step.__name__.strip('_')}: {type(error).__name__}: {error}")
+                lines.append(f"{what}: {_told(error)}")
+                if step is _baseline:  # Nobody knows whether something got worse: that is no success.
+                    _fail(session, audit)
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, HarnessError):
+        return str(error)
+    return getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+
+
+def _fail(session: pytest.Session, audit: AuditSession) -> None:
+    if not audit.report_only and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _allure(session: pytest.Session, audit: AuditSession) -> list[str]:
@@ -143,12 +156,25 @@ def _baseline(session: pytest.Session, audit: AuditSession) -> list[str]:
 
     before = read_run(baseline)
     comparison = compare_runs(before, read_run(audit.folder.path), seed=audit.options.seed)
-    page = write_text(audit.folder.path / "baseline.html", render_comparison(comparison))
-    if comparison.failed and not audit.report_only and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if comparison.failed:
+        _fail(session, audit)
     writer = session.config.get_terminal_writer()
     lines = comparison_lines(comparison, width=writer.fullwidth, color=writer.hasmarkup)
+    try:
+        page = str(write_text(audit.folder.path / "baseline.html", render_comparison(comparison)))
+    except OSError as error:
+        page = f"its page could not be written: {_told(error)}"
     return ["baseline:", *lines, f"comparison: {page}"]
+
+
+_STEPS: Mapping[str, Callable[[pytest.Session, AuditSession], list[str]]] = {
+    "the results for Allure could not be completed": _allure,
+    "the index of all runs could not be written": _index,
+    "the charts could not be written to plots/": _plots,
+    "the export failed": _export,
+    "the comparison with the baseline could not be made": _baseline,
+}
+"""What is done with a finished run, by what is said where it fails."""
 
 
 @pytest.hookimpl(trylast=True)

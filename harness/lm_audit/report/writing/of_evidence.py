@@ -57,7 +57,7 @@ def report(
         raise StoreError(f"{folder.path} holds a run already; name another folder")
     folder.create()
     metadata.start(folder, command=[Path(sys.argv[0]).name or "python"], root=Path.cwd(), options={})
-    ledger = Ledger(folder.ledger, "main")
+    ledger = Ledger(folder.ledger, "main", run=folder.run_id)
     ledger.write("run_start", run=folder.run_id)
     ledger.write("plan", cases=[_plan(name, evidence, model) for name, evidence in named.items()])
     for name, evidence in named.items():

@@ -19,6 +19,7 @@ from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.merging.same_run import Member, check_kin, copied_files, member, missing_shards
 from lm_audit.runstore.run_record import text_of
+from lm_audit.runstore.soundness.belonging import RUNS_OF_PARTS, runs_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def merge_runs(folders: Sequence[Path], out: Path, *, partial: bool = False) -> 
         draft.create()
         for one in members:
             _copy(one, draft)
-        _close(members, draft)
+        _close(members, draft, out.name)
         _write_metadata(members, draft, out.name, missing)
         draft.path.replace(out)
     except OSError as error:
@@ -88,10 +89,10 @@ def _fresh(target: Path) -> Path:
     return target
 
 
-def _close(members: Sequence[Member], draft: RunFolder) -> None:
+def _close(members: Sequence[Member], draft: RunFolder, run_id: str) -> None:
     """Mark the merged run as finished only if all its parts are: the last mark in time counts."""
     ledger = Ledger(draft.ledger, "merge", session=1 + max(one.run.sessions for one in members))
-    ledger.write("run_start", run=draft.run_id, pid=os.getpid(), merged=[one.run.run_id for one in members])
+    ledger.write("run_start", run=run_id, pid=os.getpid(), merged=[one.run.run_id for one in members])
     if all(one.run.finished for one in members):
         ledger.write("run_end", exitstatus=_exit_status(members), interrupted=False)
     ledger.sync()
@@ -111,6 +112,7 @@ def _write_metadata(members: Sequence[Member], draft: RunFolder, run_id: str, mi
         "run_id": run_id,
         "sessions": [session for one in members for session in one.run.metadata.get("sessions", ())],
         "merged_from": [one.run.run_id for one in members],
+        RUNS_OF_PARTS: sorted(set().union(*(runs_of(one.run.metadata) for one in members))),
         "missing_shards": list(missing),
     }
     draft.run_json.write_text(text_of(record), encoding="ascii")
