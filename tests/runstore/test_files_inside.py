@@ -14,13 +14,13 @@ from lm_audit.errors import StoreError
 from lm_audit.report import write_reports
 from lm_audit.report.allure.results import complete_results
 from lm_audit.report.tables.summary import read_summary
-from lm_audit.runstore.beside import damaged_files
 from lm_audit.runstore.inside import file_inside, relative_name
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.merging.merge import merge_runs
-from lm_audit.runstore.metadata import begun
+from lm_audit.runstore.named import begun
 from lm_audit.runstore.reader import planned_ids, read_rows
 from lm_audit.runstore.run import read_run
+from lm_audit.runstore.soundness.beside import damaged_files
 from tests.report.made_runs import MadeCase, share, write_run
 
 SECRET = "the secret of this machine"

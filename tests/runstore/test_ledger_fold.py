@@ -13,8 +13,9 @@ import pytest
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore import read_rows, read_run
-from lm_audit.runstore.layout import RunFolder, attempt_key, check_writable, find_run, is_run_id, new_run_id
+from lm_audit.runstore.layout import RunFolder, attempt_key, check_writable, is_run_id, new_run_id
 from lm_audit.runstore.ledger import Ledger, LineFile
+from lm_audit.runstore.named import find_run
 from lm_audit.runstore.reader import planned_ids
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.voids import void_audits, void_reason

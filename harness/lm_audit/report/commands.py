@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.report.writing import of_merged_runs as merge_command
-from lm_audit.runstore.layout import find_run
+from lm_audit.runstore.named import find_run
 from lm_audit.shared.given_path import given_path
 from lm_audit.shared.number_checks import seed_number, whole_number
 
@@ -136,8 +136,8 @@ def run_allure(args: argparse.Namespace) -> int:
     from lm_audit.report.allure.results import complete_results
     from lm_audit.report.allure.whole_run import strip_analytics
     from lm_audit.report.writing.of_run import warn_of_damage
-    from lm_audit.runstore.beside import damaged_files
     from lm_audit.runstore.run import read_run
+    from lm_audit.runstore.soundness.beside import damaged_files
 
     if not args.allure.is_file():
         raise UsageError(f"no allure command at {args.allure}; install the pinned one with: npm install")

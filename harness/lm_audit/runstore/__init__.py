@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lm_audit.runstore.beside import damaged_files
 from lm_audit.runstore.reader import read_rows
 from lm_audit.runstore.records import (
     Artifact,
@@ -14,6 +13,7 @@ from lm_audit.runstore.records import (
     Verdict,
 )
 from lm_audit.runstore.run import read_run
+from lm_audit.runstore.soundness.beside import damaged_files
 
 __all__ = [
     "Artifact",

@@ -11,8 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lm_audit.errors import StoreError, UsageError
-from lm_audit.shared.textfiles import is_folder
+from lm_audit.errors import StoreError
 
 _RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 
@@ -98,26 +97,6 @@ def check_writable(reports: Path) -> None:
         with contextlib.suppress(OSError):  # On a read-only file system there is nothing to remove, and no way to.
             probe.unlink(missing_ok=True)
         raise StoreError(unusable(reports, error)) from error
-
-
-def find_run(run: str, reports: Path) -> Path:
-    """The folder of a run; ``UsageError`` where there is none.
-
-    ``run`` is its path, its id under ``reports``, or ``latest``: the one there that began last.
-    """
-    from lm_audit.runstore.metadata import begun  # which knows this module
-
-    for candidate in (Path(run), reports / run):
-        if is_folder(candidate / "ledger"):
-            return candidate.resolve()
-    ledgers = list(reports.glob("*/ledger")) if is_folder(reports) else []
-    # Of two that began within one second the ids say nothing.
-    ledgers.sort(key=lambda path: (begun(path.parent)[0], path.stat().st_mtime_ns))
-    known = [path.parent for path in ledgers]
-    if run == "latest" and known:
-        return known[-1].resolve()
-    latest = f"; the latest are {', '.join(path.name for path in known[-3:])}" if known else ""
-    raise UsageError(f"no run {run!r:.200}: neither a run folder nor a run id under {reports}{latest}")
 
 
 def attempt_key(case_id: str, attempt: int, writer: str) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import platform
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,8 @@ from lm_audit.shared.stated_options import joined
 from lm_audit.shared.textfiles import is_file, replacing
 from lm_audit.shared.textfiles.appending import open_to_append
 
-_MOMENT = "%Y-%m-%dT%H:%M:%S%z"
+MOMENT = "%Y-%m-%dT%H:%M:%S%z"
+"""How ``run.json`` states times."""
 
 _PACKAGES = ("pytest-lm-audit", "pytest", "pytest-xdist")
 """Packages that run cases; numbers hang on :data:`lm_audit.shared.reached.package_versions.PACKAGES`."""
@@ -51,7 +50,12 @@ def start(
         "platform": {"python": platform.python_version(), "system": platform.platform(), "cpus": os.cpu_count()},
         **({"threads": threads} if threads else {}),
     }
-    record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id, **session, "sessions": []}
+    record = read_record(folder) or {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": folder.run_id,
+        **session,
+        "sessions": [],
+    }
     if record["sessions"] and isinstance(record.get("options"), dict):  # What was added since holds for the whole run.
         record["options"] = joined(record["options"], session["options"])
     record["sessions"].append({RUN_OF_SESSION: folder.run_id, **session})
@@ -62,7 +66,7 @@ def start(
 
 def finish(folder: RunFolder, exitstatus: int, **extra: object) -> None:
     """Complete ``run.json`` and append the run's line to ``run_metadata.jsonl`` beside the run folders."""
-    record = _read(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id}
+    record = read_record(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id}
     record |= {"finished": _now(), "exitstatus": exitstatus, **plain(extra, "extra")}
     _replace(folder.run_json, record)
     line = {name: value for name, value in record.items() if name != "sessions"}
@@ -73,19 +77,8 @@ def finish(folder: RunFolder, exitstatus: int, **extra: object) -> None:
         raise StoreError(f"cannot append to run_metadata.jsonl: {error.strerror or error}") from error
 
 
-def begun(folder: Path) -> tuple[float, str]:
-    """Sorts run folders by when they began, by ``run.json`` or else by the run's id; unknown ones come first.
-
-    Names alone do not tell: a folder may bear one of its owner's, as those of ``lm_audit.report.report`` do.
-    """
-    started = str((_read(RunFolder(folder)) or {}).get("started"))
-    for text, form in ((started, _MOMENT), (folder.name[:15], "%Y%m%d-%H%M%S")):
-        with contextlib.suppress(ValueError, OverflowError):
-            return datetime.strptime(text, form).timestamp(), folder.name
-    return 0.0, folder.name
-
-
-def _read(folder: RunFolder) -> dict[str, Any] | None:
+def read_record(folder: RunFolder) -> dict[str, Any] | None:
+    """What ``run.json`` holds, None where it is absent or damaged."""
     if not is_file(folder.run_json):
         return None
     try:
@@ -108,7 +101,7 @@ def _replace(path: Path, record: Mapping[str, object]) -> None:
 
 
 def _now() -> str:
-    return time.strftime(_MOMENT)
+    return time.strftime(MOMENT)
 
 
 def _versions() -> dict[str, str]:

@@ -124,7 +124,7 @@ def endpoint_options(config: pytest.Config, models: Iterable[ModelChoice]) -> En
 
 def reused(config: pytest.Config, reports: Path) -> tuple[Path, ...]:
     """The folders of answers that ``--reuse-answers`` names; ``UsageError`` for a run that is none or has none."""
-    from lm_audit.runstore.layout import find_run
+    from lm_audit.runstore.named import find_run
 
     folders = []
     for named in config.getoption("lm_audit_reuse_answers") or ():

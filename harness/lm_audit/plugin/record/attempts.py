@@ -21,9 +21,9 @@ from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.plugin.record.fingerprints import case_fingerprint, item_code
 from lm_audit.plugin.record.opened_files import newly_read
 from lm_audit.runstore.attempt import AttemptWriter
-from lm_audit.runstore.beside import CUT_SHORT
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Verdict
+from lm_audit.runstore.soundness.beside import CUT_SHORT
 from lm_audit.shared.answers import answers_in
 from lm_audit.shared.visible import shown
 

@@ -26,10 +26,10 @@ from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.plugin.record.gating import failure
 from lm_audit.plugin.record.opened_files import changed_since
 from lm_audit.plugin.record.options_record import options_record
-from lm_audit.runstore.beside import damaged_of
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import read_rows
 from lm_audit.runstore.records import CaseRecord, Run, Verdict
+from lm_audit.runstore.soundness.beside import damaged_of
 from lm_audit.shared.stated_options import CONTENT, Difference, differences
 
 

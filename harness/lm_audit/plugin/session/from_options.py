@@ -26,7 +26,8 @@ from lm_audit.plugin.record.audit_session import AuditSession, reports_folder
 from lm_audit.plugin.record.gating import load_gates
 from lm_audit.plugin.record.resume import Earlier, check_same, inherited
 from lm_audit.runstore.holding import hold
-from lm_audit.runstore.layout import RunFolder, check_writable, find_run, new_run_id
+from lm_audit.runstore.layout import RunFolder, check_writable, new_run_id
+from lm_audit.runstore.named import find_run
 from lm_audit.runstore.run import read_run
 from lm_audit.shared.home import from_home
 from lm_audit.shared.visible import is_blank

@@ -71,7 +71,7 @@ def run_items(run: Run) -> pd.DataFrame:
     import pandas as pd
 
     from lm_audit.report.tables.items import KEYS, case_rows, items_table, joined
-    from lm_audit.runstore.beside import told_damage
+    from lm_audit.runstore.soundness.beside import told_damage
 
     found = [(case, case_rows(run, case)) for case in run.cases]
     tables = [items_table(case, read.rows) for case, read in found if read.rows]

@@ -64,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--export {target}: {error}") from error
     baseline = config.getoption("lm_audit_baseline")
     if baseline and not hasattr(config, "workerinput"):
-        from lm_audit.runstore.layout import find_run
+        from lm_audit.runstore.named import find_run
 
         try:
             # Once, and now: when this run has ended, it is the latest itself.

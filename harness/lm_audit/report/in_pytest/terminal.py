@@ -15,8 +15,8 @@ from lm_audit.report.page.view import FindingView, ModelFindings
 from lm_audit.report.wording.names import anchor, case_label, tail, visible
 from lm_audit.report.wording.numbers import few_text, interval_text, is_p_value, sample_size, value_text
 from lm_audit.report.wording.titles import metric_title
-from lm_audit.runstore.beside import told_damage
 from lm_audit.runstore.records import CaseRecord, Run, VerdictWord
+from lm_audit.runstore.soundness.beside import told_damage
 
 if TYPE_CHECKING:
     pass

@@ -17,7 +17,7 @@ from lm_audit.report.wording.names import visible
 from lm_audit.report.wording.numbers import interval_text, moment, value_text
 from lm_audit.report.wording.titles import metric_title
 from lm_audit.report.writing.of_run import write_text
-from lm_audit.runstore.metadata import begun
+from lm_audit.runstore.named import begun
 from lm_audit.stats.estimate import Estimate
 
 

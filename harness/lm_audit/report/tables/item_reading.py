@@ -8,8 +8,8 @@ from typing import Any
 
 from lm_audit.report.page.packing import PackedRows, fit, pack_rows
 from lm_audit.report.tables.items import case_rows, items_table
-from lm_audit.runstore.beside import damaged_artifacts
 from lm_audit.runstore.records import DamagedLine, Run
+from lm_audit.runstore.soundness.beside import damaged_artifacts
 
 ROWS_BUDGET = 8_000_000
 """Characters of packed item rows on the page."""

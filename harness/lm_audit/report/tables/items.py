@@ -11,11 +11,11 @@ from typing import Any
 from lm_audit.errors import StoreError
 from lm_audit.report.tables.arrow import booleans, floats, integers, texts
 from lm_audit.report.wording.names import case_label
-from lm_audit.runstore.beside import other_rows
 from lm_audit.runstore.inside import content_inside
 from lm_audit.runstore.normalise import restored
 from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import CaseRecord, DamagedLine, Run
+from lm_audit.runstore.soundness.beside import other_rows
 from lm_audit.shared.spreadsheet import FORMULA, as_text
 from lm_audit.shared.visible import visible
 

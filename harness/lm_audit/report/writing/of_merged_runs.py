@@ -30,8 +30,9 @@ def register(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge, write the reports of the new run, say where it is; returns the exit code."""
-    from lm_audit.runstore.layout import find_run, new_run_id
+    from lm_audit.runstore.layout import new_run_id
     from lm_audit.runstore.merging.merge import merge_runs
+    from lm_audit.runstore.named import find_run
 
     folders = [find_run(name, args.reports) for name in args.runs]
     out = args.output or folders[0].parent / new_run_id()

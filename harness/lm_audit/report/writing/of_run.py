@@ -18,9 +18,9 @@ from lm_audit.report.tables.junit import write_junit
 from lm_audit.report.tables.summary import FILE as SUMMARY
 from lm_audit.report.tables.summary import run_summary
 from lm_audit.report.tables.tidy import write_metrics
-from lm_audit.runstore.beside import told_damage
 from lm_audit.runstore.records import DamagedLine
 from lm_audit.runstore.run import read_run
+from lm_audit.runstore.soundness.beside import told_damage
 from lm_audit.shared.textfiles import replacing
 from lm_audit.shared.visible import visible
 
