@@ -15,6 +15,7 @@ from lm_audit.audits.privacy.measured_cases import _digest, toy_evidence
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.audits.privacy.stages.four_stages import claim, is_done, run_stages
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec
+from lm_audit.cli import main
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.models.loading.identity import spec_identity as identity
@@ -82,6 +83,7 @@ def test_a_folder_of_the_user_is_not_taken_for_another_base(base: Path, tmp_path
     (tmp_path / "out").mkdir()
     claim(config, config.folder())
     claim(config, config.folder())
+    (config.folder() / "stages").mkdir()
     elsewhere = shutil.copytree(base, tmp_path / "elsewhere")
     _change(base)
     with pytest.raises(UsageError, match=r"another base model or other documents \(differs in base\)"):
@@ -89,6 +91,32 @@ def test_a_folder_of_the_user_is_not_taken_for_another_base(base: Path, tmp_path
     shutil.copyfile(elsewhere / "config.json", base / "config.json")
     identity.forget()
     claim(config, config.folder())
+
+
+def test_steps_take_options_as_long_as_nothing_there_hangs_on_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "out")
+    steps: list[tuple[int, tuple[str, ...]]] = [
+        (0, ("canaries", "--smoke", "--members", "6")),
+        (2, ("canaries", "--members", "7")),
+        (2, ("corpus", "--documents", "100", "--decoys", "10")),  # too few for so many canaries
+        (0, ("corpus", "--documents", "2000")),
+        (2, ("corpus", "--documents", "2001")),
+        (2, ("preferences", "--seed", "3")),
+        (0, ("preferences", "--pairs", "30", "--pair-style", "source")),
+        (2, ("preferences", "--pairs", "31")),
+    ]
+    for code, (step, *options) in steps:
+        assert main(["privacy", step, "--output", folder, *options]) == code, (step, options)
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition("differs in ")[2].partition(")")[0] for line in told if "differs" in line] == [
+        "members", "documents", "seed", "pairs",
+    ]  # fmt: skip
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert {name: config[name] for name in ("members", "documents", "decoys", "pairs", "pair_style")} == {
+        "members": 6, "documents": 2000, "decoys": 10, "pairs": 30, "pair_style": "source",
+    }  # fmt: skip
 
 
 def test_evidence_is_kept_apart_by_what_its_last_digits_hang_on() -> None:

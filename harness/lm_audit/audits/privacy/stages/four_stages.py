@@ -16,7 +16,7 @@ from lm_audit.audits.privacy.data.corpus import read_texts, verify_training_file
 from lm_audit.audits.privacy.data.jsonl import write_text
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.data.preferences import read_preferences
-from lm_audit.audits.privacy.data.prepare import prepare
+from lm_audit.audits.privacy.data.prepare import CORPUS, MANIFEST, WITH, WITHOUT, prepare
 from lm_audit.audits.privacy.stages.config import StagesConfig
 from lm_audit.audits.privacy.stages.run_metadata import append_metadata
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec, stage_data, stage_spec
@@ -24,7 +24,7 @@ from lm_audit.audits.privacy.stages.stage_names import STAGES
 from lm_audit.audits.privacy.training.lengths import require_whole_canaries
 from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.shared.former_names import former_arguments
-from lm_audit.shared.textfiles import read_json_object
+from lm_audit.shared.textfiles import is_file, read_json_object
 
 OnMessage = Callable[[str], None]
 """Told in a sentence what begins."""
@@ -57,20 +57,35 @@ def _silent(message: str) -> None:
 
 
 def claim(config: StagesConfig, folder: Path) -> None:
-    """Write config and inputs once; ``UsageError`` if the folder belongs to others."""
+    """Write config and inputs; ``UsageError`` if the folder holds what was made with others.
+
+    A setting may change as long as nothing there hangs on it: steps are called one by one, each with its own options.
+    """
     _claim(config.to_json(), folder, "config.json", "stages of another config")
     _claim(config.inputs(), folder, "inputs.json", "stages of another base model or other documents")
 
 
+_HANG_ON = {
+    MANIFEST: {"seed", "family", "members", "repetitions", "controls", "assignment"},
+    CORPUS: {"documents", "documents_path", "decoys", "tiny"},
+    WITHOUT: (pairs := {"pairs", "pairs_per_canary", "pair_style"}),
+    WITH: pairs,
+}
+"""The settings of which each file is made; what is trained hangs on all."""
+
+
 def _claim(record: Mapping[str, object], folder: Path, name: str, what: str) -> None:
     path = folder / name
-    if not path.is_file():
-        write_text(path, json.dumps(record, indent=1) + "\n")
-        return
-    found = read_json_object(path)
-    if found != record:
+    if is_file(path):
+        found = read_json_object(path)
         differing = sorted(key for key in record.keys() | found.keys() if record.get(key) != found.get(key))
-        raise UsageError(f"{folder} holds {what} (differs in {', '.join(differing)}); use another folder")
+        trained = any((folder / part).exists() for part in ("stages", "checkpoints"))
+        fixed = {key for file, keys in _HANG_ON.items() if (folder / file).exists() for key in keys}
+        if differing and (trained or fixed.intersection(differing)):
+            raise UsageError(f"{folder} holds {what} (differs in {', '.join(differing)}); use another folder")
+        if not differing:
+            return
+    write_text(path, json.dumps(record, indent=1) + "\n")
 
 
 def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, on_message: OnMessage) -> Path:
