@@ -17,7 +17,7 @@ from designs import Design
 from lm_audit.audits.leakage.averages import mean_of
 from lm_audit.audits.leakage.orders.rows import sharded_test
 from lm_audit.audits.needle.grid.cells import share as needle_share
-from lm_audit.audits.privacy.measure.membership import CHANCE_BITS, auc_estimate, pr_estimate, tpr_estimate
+from lm_audit.audits.privacy.measure.membership import auc_estimate, pr_estimate, tpr_estimate
 from lm_audit.audits.second_opinion import misreported
 from lm_audit.evidence import Evidence
 from lm_audit.sources import MetricSource
@@ -200,8 +200,7 @@ def tpr(rng: np.random.Generator) -> Made:
 
 def exposure(rng: np.random.Generator) -> Made:
     members, twins, rows = _groups(rng)
-    found = replace(mean_exposure(-members, -twins), chance=CHANCE_BITS)
-    return found, MetricSource.members("exposure", "value", MEMBER, TWIN), rows
+    return mean_exposure(-members, -twins), MetricSource.members("exposure", "value", MEMBER, TWIN), rows
 
 
 LIMITS = (0.0, 1.0)

@@ -30,7 +30,6 @@ SAME: Mapping[str, str] = {
     r"bias\.winobias_accuracy_\{part\}": "bias.winogender_accuracy_{gender}",
     r"bias\.winogender_(\w+)\.\{rule\}": r"bias.winogender_\1",
     r"bias\.control_contrast": "bias.contrast.{groups}",
-    r"faithfulness\.better_than_random\.\{method\}": "faithfulness.better_than_random",
     r"faithfulness\.(random|chance|planted_first|planted_last)_(rise|mas|\{score\})": "faithfulness.random_{score}",
     r"leakage\.order_effect(_unsorted)?\.(logprob|hits|\{measure\})": "leakage.order_effect.{measure}",
     r"leakage\.above_\{baseline\}\.hits|leakage\.mitigation": "leakage.above_{baseline}.{measure}",

@@ -36,7 +36,7 @@ def grid(
         "needle.accuracy, needle.all, needle.precision": Told(share(both.ravel()), float(p.mean())),
         "needle.any": Told(share(any_.ravel()), float(either.mean())),
         "needle.accuracy.L{length}": Told(share(both[:, -1].ravel()), float(p[-1].mean())),
-        "needle.exact, needle.boundary, needle.value_greedy": Told(
+        "needle.boundary, needle.value_greedy": Told(
             share((both.ravel() == 1) * 1.0), float((0.6 * p + 0.4 * p**2).mean())
         ),
         "needle.value_logprob": Told(

@@ -34,10 +34,9 @@ ELSEWHERE: Mapping[str, str] = {
 """Patterns of metrics -> what holds them."""
 
 WITHOUT: Mapping[str, str] = {
-    r"faithfulness\.better_than_random\.\{method\}": "declared for runs of former versions",
     r"leakage\..*\.(these_files|largest_file)": "made questions are of one file; simulated in coverage_leakage.py",
     r"leakage\.order_effect_unsorted\.\{measure\}\.detectable": "that of the sorted effect, of other differences",
-    r"needle\.(exact|samples_spent)": "a count of samples",
+    r"needle\.samples_spent": "a count of samples",
     r"privacy\.(\{\w+\}\.)?exposure_exact\.r\{times\}": "scores of a whole space of secrets, by enumeration",
     r"privacy\.(\{\w+\}\.)?(generated\..*|extraction\.in_thought)": "shares of replies, by the function of extraction",
     r"privacy\.scored\..*": "the functions of a stage's metrics on scores from elsewhere",

@@ -282,7 +282,7 @@ def test_a_memorised_canary_must_be_found_by_auc_exposure_and_extraction(made: S
 def test_the_page_says_in_full_what_the_privacy_controls_expect_and_saw() -> None:
     planted = control(judge_planted(scores(FOUND, TWINS), MEMORY, ["a fault", "another"]))
     assert planted.expected == (
-        "16 canaries that were memorised have an AUC above 1/2 (p < 0.001), an exposure above chance (1.44 bits), and "
+        "16 canaries that were memorised have an AUC above 1/2 (p < 0.001), an exposure above chance (1.417 bits), and "
         "come back from a third of their secrets more often than their twins"
     )
     first, second, third, *faults = planted.observed.split("; ")

@@ -31,9 +31,11 @@ def test_average_precision_by_chance_is_its_mean_over_all_orders(members: int, t
     assert precision_by_chance(members, total) == pytest.approx(float(np.mean(found)))
 
 
-def test_exposure_by_chance_is_the_mean_of_minus_log2_of_an_even_share() -> None:
+def test_exposure_by_chance_is_the_mean_over_the_ranks_that_so_many_others_leave() -> None:
     source = MetricSource("exposure", "v", options=SIDES)
-    assert chance_level(source, RowTable(sided([1.0], [0.0]))) == pytest.approx(1 / log(2), abs=1e-5)
+    assert chance_level(source, RowTable(sided([1.0], [0.0]))) == pytest.approx(0.5)
+    assert chance_level(source, RowTable(sided([1.0], [0.0] * 3))) == pytest.approx((2 + 1 + log(4 / 3) / log(2)) / 4)
+    assert chance_level(source, RowTable(sided([1.0], range(5000)))) == pytest.approx(1 / log(2), abs=2e-3)
 
 
 def items(values: Any, **columns: Any) -> Rows:

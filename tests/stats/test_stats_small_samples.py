@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lm_audit.errors import UsageError
-from lm_audit.stats import bounded_mean, clopper_pearson, mean_exposure, roc_auc, studentised_difference
+from lm_audit.stats import bounded_mean, clopper_pearson, even_rank_bits, mean_exposure, roc_auc, studentised_difference
 from tests.present import present
 
 
@@ -58,6 +58,17 @@ def test_exposure_at_the_cap_has_a_lower_limit() -> None:
     assert found.low == pytest.approx(np.log2(201) * 0.025 ** (1 / 15))
     assert "cap it at 7.65" in present(found.note)
     assert mean_exposure(np.zeros(5), np.ones(200)).low is None
+
+
+@pytest.mark.parametrize("twins", [1, 8, 12, 60, 200])
+def test_what_exposure_is_by_chance_follows_from_how_many_twins_there_are(twins: int) -> None:
+    """Secrets that are like their twins; log2(e) = 1.44, which it is among very many, lies 0.94 to 0.03 above it."""
+    rng = np.random.default_rng(5)
+    found = [mean_exposure(rng.normal(size=50), rng.normal(size=twins), n_resamples=9) for _ in range(400)]
+    assert {estimate.chance for estimate in found} == {even_rank_bits(twins + 1)}
+    values = np.array([estimate.value for estimate in found])
+    assert abs(values.mean() - even_rank_bits(twins + 1)) < 4 * values.std() / 20
+    assert even_rank_bits(10**7) == pytest.approx(1 / np.log(2), abs=1e-5)
 
 
 @pytest.mark.parametrize(("canaries", "shift", "spread"), [(8, 3.0, 0.5), (15, 1.5, 1.0), (50, 3.0, 0.5)])

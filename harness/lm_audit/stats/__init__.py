@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lm_audit.stats.leaks.epsilon import epsilon_from_rates, one_run_epsilon, one_run_p_value
     from lm_audit.stats.leaks.exposure import (
         SampledExposure,
+        even_rank_bits,
         exposure_exact,
         exposure_extrapolated,
         exposure_sampled,
@@ -93,6 +94,7 @@ __all__ = [
     "delong_se",
     "epsilon_from_rates",
     "equivalence_test",
+    "even_rank_bits",
     "exposure_exact",
     "exposure_extrapolated",
     "exposure_sampled",

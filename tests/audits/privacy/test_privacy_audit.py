@@ -72,6 +72,21 @@ def test_every_metric_of_every_stage(smoke_evidence: Evidence) -> None:
     assert present(smoke_evidence.control).passed
 
 
+def test_exact_exposures_have_the_cap_and_the_chance_of_their_own_secrets() -> None:
+    """Of a tier whose secrets have 4 and 16 candidates for their last characters; the other tier has 1,000."""
+    scores = scores_of([-1.0] * 4, [-2.0] * 3)
+    table = scores.canaries.assign(
+        repetitions=[2, 2, 2, 9, 0, 0, 0],
+        exposure_exact=[2.0, 4.0, np.nan, 3.0] + [np.nan] * 3,
+        exposure_cap=[2.0, 4.0, np.nan, np.log2(1000)] + [np.nan] * 3,
+    )
+    found = exposure_by_tier(replace(scores, canaries=table))["exposure_exact.r2"]
+    by_rank = [np.mean(np.log2(space / np.arange(1, space + 1))) for space in (4, 16)]
+    assert (found.n, found.value) == (2, 3.0)
+    assert found.chance == pytest.approx(np.mean(by_rank))
+    assert "at most 4.00" in present(found.note)
+
+
 def test_too_few_twins_leave_the_rate_unidentified(smoke_evidence: Evidence) -> None:
     """60 twins allow no false positive at 1%."""
     found = smoke_evidence.metrics["privacy.sft.tpr_at_0.01"]

@@ -21,9 +21,6 @@ METRICS = (
     M("faithfulness.better_than_random", "Gain over random deletion", "", "higher",
       "Deletion score of random orders minus that of the attribution, on the same samples: above 0 it is better.",
       range=SIGNED),
-    M("faithfulness.better_than_random.{method}", "Gain over random deletion, {method}", "", "higher",
-      "Deletion score of random orders minus that of {method}, on the same samples: above 0 it is better.",
-      range=SIGNED),
     M("faithfulness.better_than_even", "Gain over even weights", "", "higher",
       "Deletion score of weights that are all alike minus that of the attribution, on the same samples: above 0 it is "
       "better.", range=SIGNED),

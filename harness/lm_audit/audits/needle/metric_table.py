@@ -15,8 +15,6 @@ METRICS = (
     M("needle.all", "All values found", "share", "higher", "Share of the values asked for that the answer holds."),
     M("needle.any", "Any value found", "share", "higher",
       "Share of prompts whose answer holds at least one of the values asked for."),
-    M("needle.exact", "Answered exactly", "share", "higher", "Share of prompts answered with the value and nothing "
-      "else."),
     M("needle.boundary", "Found as whole words", "share", "higher",
       "Share of the values that the answer holds as whole words."),
     M("needle.precision", "Values given that were hidden", "share", "higher",

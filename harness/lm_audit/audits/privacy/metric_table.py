@@ -54,8 +54,8 @@ _STAGE = (
       range=SIGNED),
     M("privacy.epsilon", "Privacy loss, lower bound", "epsilon", "lower",
       "The least epsilon of differential privacy that this much telling apart leaves possible."),
-    M("privacy.stability", "Ranking kept under other wording", "share", "neither",
-      "Rank correlation of the canaries' scores under changed wording with the plain ones.", range=SIGNED),
+    M("privacy.stability", "Scores kept under other prompts", "share", "neither",
+      "1 less how far a secret's log-probability moves from prompt to prompt (SD over mean), mean over secrets."),
     *(
         # Against ordinary text they tell how odd a canary looks: no way of theirs is the better one.
         M(f"privacy.source.{name}", f"Source design: {name.replace('_', ' ')}", "",
@@ -63,8 +63,8 @@ _STAGE = (
           "A figure of the source design, computed as there, for comparison.", range=_RANGE_OF_COLUMN.get(name, SHARE))
         for name in COLUMNS
     ),
-    M("privacy.source.stability", "Source design: ranking kept", "share", "neither",
-      "Rank correlation under changed wording by the source design's score.", range=SIGNED),
+    M("privacy.source.stability", "Source design: scores kept", "share", "neither",
+      "1 less how far the source design's score moves from prompt to prompt (SD over mean), mean over secrets."),
     M("privacy.did", "What this training step added", "nats", "lower",
       "Change of the secrets' log-probability a token from one stage to the next, minus the change of their twins'."),
     M("privacy.did.p", "p-value of what this step added", "p", None,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lm_audit.audits.design import Design, PlanOptions
 from lm_audit.audits.privacy.measured_cases import canary_limit
+from lm_audit.stats.leaks.exposure import even_rank_bits
 
 EXPOSURE_SD = 1.8
 """Of a member's bits, where members are like their twins: 1.44, of a long tail that the interval allows for."""
@@ -32,7 +33,7 @@ def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> It
     elif family == "exposure":
         for times, count in _tiers(options, members).items():
             yield Design(f"privacy.exposure.r{times}", "mean", count, f"members of the tier r{times}", sd=EXPOSURE_SD,
-                         low=0.0, high=math.log2(twins + 1), chance=_bits_by_chance(twins), unit="bits",
+                         low=0.0, high=math.log2(twins + 1), chance=even_rank_bits(twins + 1), unit="bits",
                          headline=True)  # fmt: skip
     elif family == "extraction":
         yield Design(
@@ -40,7 +41,7 @@ def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> It
         )
         yield Design("privacy.extraction.sampled", "share", members, "members", low=0.0, high=1.0)
     elif family == "stress":
-        yield Design("privacy.stability", "mean", members, "members", low=-1.0, high=1.0, headline=True)
+        yield Design("privacy.stability", "mean", members, "members", low=0.0, high=1.0, headline=True)
     elif family == "source":
         yield Design("privacy.source.MIA_Gap", "test", members, "members", headline=True,
                      never="the figures of the source have no interval")  # fmt: skip
@@ -49,11 +50,6 @@ def designs(test: str, params: Mapping[str, object], options: PlanOptions) -> It
         yield Design(
             "privacy.epsilon*", "bound", members + twins, "canaries", fewest=1, low=0.0, never=never, headline=True
         )
-
-
-def _bits_by_chance(twins: int) -> float:
-    """The mean exposure of a member that is like its twins: its rank among them is any."""
-    return math.log2(twins + 1) - math.lgamma(twins + 2) / math.log(2) / (twins + 1)
 
 
 def _tiers(options: PlanOptions, members: int) -> Mapping[int, int]:

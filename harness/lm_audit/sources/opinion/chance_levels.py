@@ -27,7 +27,7 @@ def chance_level(source: MetricSource, table: RowTable) -> float | None:
     if source.statistic == "tpr_at_fpr":
         return _told(source, float(Fraction(str(options["fpr"]))))
     if source.statistic == "exposure":
-        return _told(source, _even_rank_bits())
+        return _told(source, _even_rank_bits(int(gathered(source, table).mask(options["controls"]).sum())))
     if source.statistic in ("difference", "correlation"):
         return _told(source, 0.0)
     compares = len(source.terms) > 1 and math.isclose(sum(term.weight for term in source.terms), 0.0, abs_tol=1e-9)
@@ -46,6 +46,6 @@ def precision_by_chance(members: int, total: int) -> float:
     return float(((1 + others) / places).sum() / total)
 
 
-def _even_rank_bits(steps: int = 200_000) -> float:
-    """The mean of -log2 of a share that is evenly distributed between 0 and 1."""
-    return float(-np.log2((np.arange(steps) + 0.5) / steps).mean())
+def _even_rank_bits(others: int) -> float:
+    """The mean over all ranks that one among so many others can have."""
+    return math.fsum(math.log2((others + 1) / rank) for rank in range(1, others + 2)) / (others + 1)

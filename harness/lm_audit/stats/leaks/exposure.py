@@ -61,6 +61,14 @@ def exposure_exact(rank: int, space_size: int) -> Estimate:
     return _bits(bits, "exact exposure", n=size, note=f"at most {cap:.2f} bits in a space of {size}")
 
 
+def even_rank_bits(places: int) -> float:
+    """Mean bits of a secret whose rank is any of ``places`` with equal chance: log2(places) - log2(places!) / places.
+
+    Near log2(e) = 1.44 among many, less among few: 1.42 among 201, 1.20 among 13.
+    """
+    return math.log2(places) - math.lgamma(places + 1) / math.log(2) / places
+
+
 def exposure_sampled(canary_losses: ArrayLike, reference_losses: ArrayLike) -> list[SampledExposure]:
     """The exposure of each canary among sampled references, in the order given. Losses: lower is likelier."""
     canaries = np.atleast_1d(np.asarray(canary_losses, dtype=np.float64))
@@ -83,7 +91,8 @@ def mean_exposure(
     The canaries' side of the interval is that of :func:`bounded_mean` on [0, log2(n + 1)], so that canaries which are
     all at the cap still have a lower limit; the references' side is a jackknife over them, since one reference near the
     top moves all canaries at once. Both distances are added in squares. Fewer than 8 canaries give no interval. The
-    value belongs to this number of references: another number has another cap.
+    value belongs to this number of references: another number has another cap, and another ``chance``
+    (:func:`even_rank_bits`).
     """
     check_share("confidence", confidence)
     method = "mean exposure"
@@ -94,6 +103,7 @@ def mean_exposure(
     if isinstance(canaries, str) or isinstance(references, str):
         return Estimate.not_estimable(first_reason((canaries, references)) or "", n=n, method=method, **fields)
     ranks = 1 + np.searchsorted(np.sort(references), canaries, "right")
+    fields["chance"] = even_rank_bits(len(references) + 1)
     cap = math.log2(len(references) + 1)
     bits = np.clip(cap - np.log2(ranks), 0.0, cap)
     note = f"from {bits.min():.2f} to {bits.max():.2f} bits; {len(references)} references cap it at {cap:.2f}"

@@ -14,6 +14,7 @@ from lm_audit.audits.privacy.statistics import epsilon_of_scores
 from lm_audit.stats import (
     Estimate,
     bounded_mean,
+    even_rank_bits,
     exposure_sampled,
     mean_exposure,
     roc_auc,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 FPRS = ("0.01", "0.001")
-CHANCE_BITS = float(np.log2(np.e))
 CALIBRATED = "span_calibrated_logprob"
 SCORES = (
     "span_mean_logprob",
@@ -107,33 +107,30 @@ def exposures(scores: StageScores, name: str = "span_mean_logprob") -> list[floa
 
 
 def exposure_by_tier(scores: StageScores) -> dict[str, Estimate]:
-    """Mean exposure of each repetition tier, sampled and (where it was measured) exact; range and cap in the note.
-
-    ``chance`` is the mean over an even rank among many: log2(e) bits.
-    """
+    """Mean exposure of each repetition tier, sampled and (where it was measured) exact; range and cap in the note."""
     table, (members, twins) = scores.of("member"), sides(scores, "span_mean_logprob")
     repetitions = np.asarray(table["repetitions"], dtype=np.int64)
     found: dict[str, Estimate] = {}
     for tier in np.unique(repetitions):
         here = repetitions == tier
-        found[f"exposure.r{tier}"] = replace(mean_exposure(-members[here], -twins), chance=CHANCE_BITS)
+        found[f"exposure.r{tier}"] = mean_exposure(-members[here], -twins)
         if "exposure_exact" in table:
-            bits = np.asarray(table["exposure_exact"], dtype=np.float64)[here]
-            bits = bits[~np.isnan(bits)]  # canaries whose secrets have no form to enumerate
-            if not len(bits):
-                continue
-            found[f"exposure_exact.r{tier}"] = _exact_tier(bits, np.asarray(table["exposure_cap"], dtype=np.float64))
+            bits, caps = (np.asarray(table[f"exposure_{name}"], dtype=np.float64)[here] for name in ("exact", "cap"))
+            known = ~np.isnan(bits)  # canaries whose secrets have no form to enumerate have none
+            if known.any():
+                found[f"exposure_exact.r{tier}"] = _exact_tier(bits[known], caps[known])
     return dict(sorted(found.items(), key=lambda item: "exact" in item[0]))
 
 
 def _exact_tier(bits: Floats, caps: Floats) -> Estimate:
-    """Mean exact exposure of a tier, between 0 and the cap that the number of candidates sets."""
-    cap = float(np.nanmax(caps))
+    """Mean exact exposure of a tier, between 0 and the largest cap that the numbers of candidates set."""
+    cap = float(caps.max())
+    chance = float(np.mean([even_rank_bits(round(2.0**one)) for one in caps]))
     estimate = bounded_mean(np.clip(bits, 0.0, cap), 0.0, cap)
     remark = f"from {bits.min():.2f} to {bits.max():.2f} bits, at most {cap:.2f}"
     note = "; ".join(filter(None, (remark, "among all candidates for the last characters", estimate.note)))
     method = f"exact exposure, {estimate.method}"
-    return replace(estimate, method=method, unit="bits", better="lower", note=note, chance=CHANCE_BITS)
+    return replace(estimate, method=method, unit="bits", better="lower", note=note, chance=chance)
 
 
 def epsilon_bound(scores: StageScores, assignment: str, *, delta: float = 0.0) -> Estimate:

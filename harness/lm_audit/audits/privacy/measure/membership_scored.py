@@ -25,7 +25,6 @@ from lm_audit.audits.privacy.data.shared_runs import shared_runs
 from lm_audit.audits.privacy.evidence.conclusions import scored_findings
 from lm_audit.audits.privacy.measure.blind import separation
 from lm_audit.audits.privacy.measure.membership import (
-    CHANCE_BITS,
     FPRS,
     Floats,
     auc_estimate,
@@ -233,7 +232,7 @@ def _exposures(evidence: Evidence, rows: Sequence[dict[str, Any]]) -> None:
     for times in sorted({row["repetitions"] for row in rows if row["role"] == "member"}):
         tier = MEMBER | {"repetitions": times}
         members = np.array([row[column] for row in rows if tier.items() <= row.items()], dtype=np.float64)
-        bits = replace(mean_exposure(-members, -twins), chance=CHANCE_BITS)
+        bits = mean_exposure(-members, -twins)
         source = MetricSource.members("exposure", column, MEMBER, TWIN, options={"tier": {"repetitions": times}})
         evidence.metric(f"privacy.scored.exposure.r{times}", bits, source)
 
