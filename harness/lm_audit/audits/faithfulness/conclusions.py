@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,20 +33,23 @@ def record_gain(evidence: Evidence, rows: Sequence[Mapping[str, Any]], method: s
     for name, values in gains.items():
         source = MetricSource.column_difference(REFERENCES[name], "mas", {"degenerate": False})
         evidence.metric(name, _estimate(values, len(rows), seed), source)
-    place = f"on {_called(rows)} samples, {unit} by {unit}"
+    kinds = _kinds(rows)
+    place = f"on {kinds or len(rows)} samples, {unit} by {unit}"
+    # The question is the same with more samples: their number is no part of its key.
+    key = f"faithfulness.{method}.on {kinds and kinds + ' '}samples, {unit} by {unit}"
     alone = [
-        _gain(evidence.metrics[name], _p({name: values}, seed), method, place, rows, name)
+        _gain(evidence.metrics[name], _p({name: values}, seed), method, (key, place), rows, name)
         for name, values in sorted(gains.items(), key=lambda entry: sum(entry[1]))
     ]
     rests = min(alone, key=lambda finding: _WORDS.index(finding.verdict))
     assert rests.metric is not None
-    evidence.finding(_gain(evidence.metrics[rests.metric], _p(gains, seed), method, place, rows, rests.metric))
+    evidence.finding(_gain(evidence.metrics[rests.metric], _p(gains, seed), method, (key, place), rows, rests.metric))
 
 
-def _called(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What the samples are called: their common names without numbers; of many names, or none given, how many."""
+def _kinds(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The samples' common names without their numbers; empty where these are many, or none was given."""
     names = list(dict.fromkeys(str(row["sample"]).rpartition("-")[0] or str(row["sample"]) for row in rows))
-    return str(len(rows)) if len(names) > _NAMED or names == ["line"] else ", ".join(names)
+    return "" if len(names) > _NAMED or names == ["line"] else ", ".join(names)
 
 
 def _gains(rows: Sequence[Mapping[str, Any]], column: str) -> list[float]:
@@ -76,10 +78,12 @@ def _gain(
     estimate: Estimate,
     p: float | None,
     method: str,
-    place: str,
+    question: tuple[str, str],
     rows: Sequence[Mapping[str, Any]],
     metric: str,
 ) -> Finding:
+    """``question``: its key, the same in every run that asks it, and where it was asked, in words."""
+    key, place = question
     known = [row for row in rows if not row["degenerate"]]
     size = ""
     if known:
@@ -90,7 +94,7 @@ def _gain(
         size += "; lower is better"
     than = "random deletion" if metric == METRIC else "even weights"
     return claim(
-        f"faithfulness.{method}.{re.sub('^on [0-9]+ ', 'on ', place)}",  # the question is the same with more samples
+        key,
         estimate,
         found=f"{method} explains better than random deletion and even weights {place}",
         absent=f"{method} explains no better than {than} {place}",
