@@ -16,6 +16,7 @@ from gguf import GGMLQuantizationType, GGUFReader, quants
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model, load_tokenizer
+from lm_audit.models.files.gguf.file import converted_folder, tokenizer_of
 from lm_audit.models.files.gguf.header import GgufHeader
 from lm_audit.models.files.gguf.kept import check_every_key
 from lm_audit.models.files.gguf.pre_tokenizer import pre_tokenizer
@@ -307,6 +308,29 @@ def test_bos_as_the_file_says(tmp_path: Path, own_cache: Path, pre: str, more: d
     tokenizer = load_model(path, device="cpu").tokenizer
 
     assert (tokenizer("door").input_ids[:1] == [0]) == begins
+
+
+@pytest.mark.parametrize(
+    "settings", [{"pre": "llama-bpe"}, {"sentencepiece": True}, {"architecture": "qwen2", "pre": "qwen2"}]
+)
+def test_the_tokenizer_alone_needs_no_weights(
+    tmp_path: Path, own_cache: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {"tokenizer.chat_template": "{{ messages }}", "tokenizer.ggml.add_bos_token": True}
+    path = write_gguf(tmp_path / "any.gguf", random_llama(), more=more, **settings)
+    whole = converted_folder(path)
+    monkeypatch.setenv("LM_AUDIT_CACHE", str(tmp_path / "other"))
+
+    alone = load_tokenizer(path)
+
+    assert not list((tmp_path / "other").rglob("*.safetensors"))
+    names = {file.name for file in tokenizer_of(path).iterdir()}
+    assert names and {name: (tokenizer_of(path) / name).read_bytes() for name in names} == {
+        name: (whole / name).read_bytes() for name in names
+    }
+    again = load_model(path, device="cpu").tokenizer
+    assert tokenizer_of(path) == converted_folder(path)
+    assert alone("a b", return_offsets_mapping=True) == again("a b", return_offsets_mapping=True)
 
 
 WHOLE = {"<｜User｜>": 3, "<a b>": 3, "<東>": 4, "    ": 4, "<plain>": 4, "<｜begin▁of▁sentence｜>": 3}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,7 @@ from lm_audit.models.files.json_file import listed, one_line
 from lm_audit.models.files.unchanged import once_unchanged
 from lm_audit.models.loading.identity.digests import file_digest
 from lm_audit.shared.code_version import made_by
+from lm_audit.shared.sealed_folder import is_whole
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -49,31 +53,67 @@ def check_gguf(path: Path) -> None:
 def converted_folder(path: Path) -> Path:
     """The model folder made from ``path``: config, float32 safetensors and tokenizer; made once per content."""
     check_gguf(path)
+    return build_once(_place("gguf", path), lambda scratch: _convert(path, scratch))
+
+
+def tokenizer_of(path: Path) -> Path:
+    """A folder with the tokenizer of ``path``: the converted model's, or one of its own, made without the weights."""
+    check_gguf(path)
+    whole = _place("gguf", path)
+    return whole if is_whole(whole) else build_once(_place(_TOKENIZERS, path), lambda scratch: _tokens(path, scratch))
+
+
+_TOKENIZERS = "gguf-tokenizers"
+
+
+def _place(kind: str, path: Path) -> Path:
     name = f"{path.stem[:40]}-{file_digest(path)[:16]}-{made_by(*_MAKERS, packages=_PACKAGES)[:8]}"
-    folder = cache_dir() / "gguf" / name
-    return build_once(folder, lambda scratch: _convert(path, scratch))
+    return cache_dir() / kind / name
 
 
 def _convert(path: Path, folder: Path) -> None:
-    from lm_audit.models.loading.quiet import quiet_transformers
-
     header = read_header(path)
     recipe = recipe_of(header)
+    with _blaming(path):
+        module = _module(path, header) if recipe is None else _by_recipe(path, header, recipe, folder)
+        if is_whole(made := _place(_TOKENIZERS, path)):
+            shutil.copytree(made, folder, dirs_exist_ok=True)
+        else:
+            _write_tokenizer(path, header, module.config, folder)
+    if recipe is None:
+        _write_weights(module, folder)
+    _end_where_stated(module, header, path)
+    _write_config(module, folder)
+
+
+def _tokens(path: Path, folder: Path) -> None:
+    header = read_header(path)
+    with _blaming(path):
+        _write_tokenizer(path, header, _config(path, header), folder)
+
+
+@contextmanager
+def _blaming(path: Path) -> Iterator[None]:
+    from lm_audit.models.loading.quiet import quiet_transformers
+
     try:
         with quiet_transformers(), gguf_names_once():
-            module = _module(path, header) if recipe is None else _by_recipe(path, header, recipe, folder)
-            tokenizer = _tokenizer(path, header, module.config, by_transformers=recipe is None)
+            yield
     except HarnessError:
         raise
     except Exception as error:  # whatever a parser meets in a file that is damaged or of an unknown kind
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise ModelError(f"{path} cannot be converted by transformers: {reason}") from error
-    if recipe is None:
-        _write_weights(module, folder)
-    _end_where_stated(module, header, path)
-    _write_config(module, folder)
-    tokenizer.save_pretrained(folder)
-    mark_as_stated(folder)
+
+
+def _config(path: Path, header: GgufHeader) -> Any:
+    from transformers import AutoConfig
+
+    recipe = recipe_of(header)
+    config = (
+        AutoConfig.from_pretrained(path.parent, gguf_file=path.name) if recipe is None else made_config(recipe, header)
+    )
+    return complete_config(config, header, path, lambda name: _small_tensor(path, name))
 
 
 def _by_recipe(path: Path, header: GgufHeader, recipe: Recipe, folder: Path) -> PreTrainedModel:
@@ -82,8 +122,7 @@ def _by_recipe(path: Path, header: GgufHeader, recipe: Recipe, folder: Path) -> 
 
     from lm_audit.models.checks.weights_fit import check_fit
 
-    config = complete_config(made_config(recipe, header), header, path, lambda name: _small_tensor(path, name))
-    write_model(recipe, config, header, path, folder)
+    write_model(recipe, _config(path, header), header, path, folder)
     untyped: Any = AutoModelForCausalLM
     module: PreTrainedModel
     module, report = untyped.from_pretrained(folder, output_loading_info=True, ignore_mismatched_sizes=True)
@@ -101,18 +140,16 @@ def _write_weights(module: PreTrainedModel, folder: Path) -> None:
 
 def _module(path: Path, header: GgufHeader) -> PreTrainedModel:
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
     from lm_audit.models.checks.weights_fit import check_fit
 
-    config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
-    config = complete_config(config, header, path, lambda name: _small_tensor(path, name))
     module: PreTrainedModel
     untyped: Any = AutoModelForCausalLM
     module, report = untyped.from_pretrained(
         path.parent,
         gguf_file=path.name,
-        config=config,
+        config=_config(path, header),
         dtype=torch.float32,
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # so that they are in the report, which refuses them
@@ -167,6 +204,12 @@ def _write_config(module: PreTrainedModel, folder: Path) -> None:
     config |= {"architectures": [type(module).__name__], "dtype": "float32"}
     (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True), encoding="utf-8")
     module.generation_config.save_pretrained(folder)
+
+
+def _write_tokenizer(path: Path, header: GgufHeader, config: object, folder: Path) -> None:
+    tokenizer = _tokenizer(path, header, config, by_transformers=recipe_of(header) is None)
+    tokenizer.save_pretrained(folder)
+    mark_as_stated(folder)
 
 
 def _tokenizer(path: Path, header: GgufHeader, config: object, *, by_transformers: bool) -> Any:
