@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import numpy as np
@@ -141,6 +142,48 @@ def test_a_tokenizer_without_offsets_is_split_alike(prefix: str, target: str) ->
     slow, fast = TextSplitter(cast(Tokenizer, WithoutOffsets())), TextSplitter(small_tokenizer())
     (a,), (b,) = (s.split([prefix + target], [len(prefix)]) for s in (slow, fast))
     assert (a[0].tolist(), *a[1:]) == (b[0].tolist(), *b[1:])
+
+
+class OfWords:
+    """A slow tokenizer whose tokens do not spell the text, as CTRL's and BERT's: "@@" behind pieces of an open word,
+    letters of no token as one unknown.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+
+    def __call__(self, text: str, **options: object) -> dict[str, list[int]]:
+        found: list[str] = []
+        for word in text.split():
+            parts = re.findall("[a-z]{1,3}|[^a-z]+", word)
+            named = [part if part.isascii() else "<unk>" for part in parts]
+            found += [*(f"{part}@@" for part in named[:-1]), named[-1]]
+        self.pieces += [piece for piece in found if piece not in self.pieces]
+        return {"input_ids": [self.pieces.index(piece) for piece in found]}
+
+    def decode(self, ids: list[int], **options: object) -> str:
+        return " ".join(self.pieces[number] for number in ids).replace("@@ ", "")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "target", "wanted", "merged"),
+    [
+        ("the answer:", " b", ["b"], False),
+        ("the answer:", "b", [":@@", "b"], True),  # the colon was the word's last piece by itself
+        ("éa answers:", " yes", ["yes"], False),
+        ("éa answ", "ers", ["wer@@", "s"], True),
+        ("a é", "è", ["<unk>"], True),  # one token of both
+        ("a é", " è", ["<unk>"], False),
+        ("a é", "", [], False),
+    ],
+)
+def test_tokens_that_do_not_spell_the_text(prefix: str, target: str, wanted: list[str], merged: bool) -> None:
+    """They are told apart by the tokens of the prefix by itself: no letter of the target goes unscored."""
+    tokenizer = OfWords()
+
+    ((ids, first, spans),) = TextSplitter(cast(Tokenizer, tokenizer)).split([prefix + target], [len(prefix)])
+
+    assert [tokenizer.pieces[number] for number in ids[first:]] == wanted and spans is merged
 
 
 def test_a_model_in_training_mode_is_scored_without_dropout() -> None:

@@ -75,15 +75,32 @@ def _split_encoding(encoding: Any, at: int) -> Split:
 
 
 def _split_slow(tokenizer: Tokenizer, text: str, at: int) -> Split:
-    """Without offsets: the longest run of leading tokens whose text is a prefix of the prefix."""
+    """Without offsets: the longest run of leading tokens whose text is a prefix of the prefix.
+
+    Where tokens do not spell it ("@@" for an open word, unknown letters), the tokens that the prefix has by itself.
+    """
     ids = _plain_ids(tokenizer, text)
-    prefix_ids, first = _plain_ids(tokenizer, text[:at]), 0
-    if ids[: len(prefix_ids)] == prefix_ids:
-        return np.array(ids, dtype=np.int64), len(prefix_ids), False
+    prefix_ids = _plain_ids(tokenizer, text[:at])
+    alike = next((i for i, pair in enumerate(zip(ids, prefix_ids, strict=False)) if pair[0] != pair[1]), None)
+    if alike is None:
+        first, merged = min(len(ids), len(prefix_ids)), len(prefix_ids) > len(ids)
+        if not merged and first and _holds_more(tokenizer, prefix_ids, text, at):
+            first, merged = first - 1, True
+        return np.array(ids, dtype=np.int64), first, merged
+    first = 0
     while first < len(ids) and len(_decoded(tokenizer, ids[: first + 1])) <= at:
         first += 1
-    merged = first < len(ids) and len(_decoded(tokenizer, ids[:first])) < at
-    return np.array(ids, dtype=np.int64), first, merged
+    before = _decoded(tokenizer, ids[:first])
+    if first < alike or not text[:at].startswith(before):
+        return np.array(ids, dtype=np.int64), alike, True
+    return np.array(ids, dtype=np.int64), first, first < len(ids) and len(before) < at
+
+
+def _holds_more(tokenizer: Tokenizer, prefix_ids: list[int], text: str, at: int) -> bool:
+    """Whether the prefix's last token covers what follows too: unknown letters in a row are one token of some."""
+    rest = text[at:].lstrip()
+    end = len(text) - len(rest) + 1
+    return bool(rest) and _plain_ids(tokenizer, text[:end]) == prefix_ids
 
 
 def _decoded(tokenizer: Tokenizer, ids: list[int]) -> str:
