@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from lm_audit.models.checks.sentencepiece_reads import sentencepiece_file
+from lm_audit.models.checks.sentencepiece_reads import made_of_pieces, read_otherwise, sentencepiece_file
 from lm_audit.models.checks.tokenizer_frame import tell_frame
 from lm_audit.models.checks.tokenizer_reads import tell_class
+from lm_audit.models.files.weight_files import has_tokenizer
+from tests.models.scoring.small_models import small_tokenizer
 
 _PROSE = "One text has a number of words, and another text has none. It's 12 of 345: DON'T box a cat.\n" * 4
 _FILES = {"T5Tokenizer": "spiece.model", "CamembertTokenizer": "sentencepiece.bpe.model"}
@@ -39,7 +41,7 @@ def told(folder: Path, name: str) -> list[str]:
     return [str(one.message) for one in heard]
 
 
-_AS_IS = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
+_AS_IS: dict[str, Any] = {"normalization_rule_name": "identity", "remove_extra_whitespaces": False}
 
 
 @pytest.mark.parametrize(
@@ -84,11 +86,34 @@ def test_a_bos_of_which_nothing_is_stated(tmp_path: Path) -> None:
 
 
 def test_which_file_is_held_against_the_class(tmp_path: Path) -> None:
-    """One SentencePiece model, and only where no tokenizer.json is read; a file of another kind says nothing."""
+    """One SentencePiece model; a file of another kind says nothing."""
     (tmp_path / "tokenizer.model").write_bytes(b"IQ== 0\nIg== 1\n")  # tiktoken's form
-    assert sentencepiece_file(tmp_path) == tmp_path / "tokenizer.model"
+    assert sentencepiece_file(tmp_path) == tmp_path / "tokenizer.model" and made_of_pieces(tmp_path)
+    assert read_otherwise(small_tokenizer(), tmp_path / "tokenizer.model", ["text"]) == ""
     (tmp_path / "other.model").write_bytes(b"")
-    assert sentencepiece_file(tmp_path) is None
-    (tmp_path / "other.model").unlink()
+    assert sentencepiece_file(tmp_path) is None and not made_of_pieces(tmp_path)
+    (tmp_path / "tekken.json").write_text("{}")
+    assert made_of_pieces(tmp_path) and has_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
-    assert sentencepiece_file(tmp_path) is None
+    assert not made_of_pieces(tmp_path)
+
+
+def test_a_file_of_another_tokenizer_beside_the_one_that_is_read(tmp_path: Path) -> None:
+    """As where a vocabulary was enlarged in one of two files alone."""
+    trained(tmp_path, model_type="unigram", vocab_size=60)
+    tokenizer: Any = small_tokenizer()
+    tokenizer.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
+
+    with pytest.warns(UserWarning, match=r"tokenizer\.model is another tokenizer's than the tokenizer\.json beside it"):
+        tell_class(tokenizer, tmp_path, "m")
+
+
+def test_a_file_beside_what_was_made_of_it(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    from transformers import T5Tokenizer
+
+    trained(tmp_path, "spiece.model", model_type="unigram", vocab_size=60, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    untyped: Any = T5Tokenizer
+    untyped.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    tell_class(untyped.from_pretrained(tmp_path), tmp_path, "m")
+
+    assert (tmp_path / "tokenizer.json").exists() and not recwarn.list

@@ -13,13 +13,21 @@ from typing import Any
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.shared.textfiles import is_file
 
+_SHARE = 0.01
+"""Of the pieces of a file that lies beside a tokenizer.json of its own: some are renamed."""
+
 
 def sentencepiece_file(folder: Path) -> Path | None:
-    """The one SentencePiece model in ``folder``, by its ending; ``None`` where a tokenizer.json is read instead."""
-    if is_file(folder / "tokenizer.json"):
-        return None
+    """The one SentencePiece model in ``folder``, by its ending."""
     models = [path for path in sorted(folder.glob("*.model")) if is_file(path)]
     return models[0] if len(models) == 1 else None
+
+
+def made_of_pieces(folder: Path) -> bool:
+    """Whether the tokenizer of ``folder`` is made of a SentencePiece model, or of Mistral's file: no tokenizer.json."""
+    if is_file(folder / "tokenizer.json"):
+        return False
+    return sentencepiece_file(folder) is not None or is_file(folder / "tekken.json")
 
 
 def read_otherwise(tokenizer: Tokenizer, path: Path, texts: Iterable[str]) -> str:
@@ -27,12 +35,8 @@ def read_otherwise(tokenizer: Tokenizer, path: Path, texts: Iterable[str]) -> st
 
     Numbers are not compared: some classes move them on purpose (CamemBERT's). Nor is a file of another kind (tiktoken).
     """
-    from sentencepiece import SentencePieceProcessor
-
-    stated: Any = SentencePieceProcessor()
-    try:
-        stated.Load(str(path))
-    except (RuntimeError, OSError):
+    stated = _read(path)
+    if stated is None:
         return ""
     unknown = getattr(tokenizer, "unk_token", None)
     for text in texts:
@@ -46,3 +50,32 @@ def read_otherwise(tokenizer: Tokenizer, path: Path, texts: Iterable[str]) -> st
                 f" it as {found!r:.120}"
             )
     return ""
+
+
+def of_another(tokenizer: Tokenizer, path: Path) -> str:
+    """What is to be told of a SentencePiece model beside a tokenizer.json that has not its pieces; else ""."""
+    stated = _read(path)
+    if stated is None:
+        return ""
+    vocabulary = tokenizer.get_vocab()
+    pieces = [stated.IdToPiece(number) for number in range(stated.GetPieceSize()) if not stated.IsUnused(number)]
+    absent = [piece for piece in pieces if piece not in vocabulary]
+    if len(absent) <= max(4, _SHARE * len(pieces)):
+        return ""
+    shown = ", ".join(repr(piece)[:40] for piece in absent[-3:])
+    return (
+        f"is another tokenizer's than the tokenizer.json beside it, which is read: that has {len(absent):,} of its"
+        f" {len(pieces):,} pieces not ({shown}); which is the model's?"
+    )
+
+
+def _read(path: Path) -> Any:
+    """The SentencePiece model of a file; ``None`` for a file of another kind (tiktoken), or one that is damaged."""
+    from sentencepiece import SentencePieceProcessor
+
+    stated: Any = SentencePieceProcessor()
+    try:
+        stated.Load(str(path))
+    except (RuntimeError, OSError):
+        return None
+    return stated

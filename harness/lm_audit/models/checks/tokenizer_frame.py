@@ -9,14 +9,14 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 
-from lm_audit.models.checks.sentencepiece_reads import sentencepiece_file
+from lm_audit.models.checks.sentencepiece_reads import made_of_pieces
 from lm_audit.models.files.json_file import listed, read_json
 from lm_audit.models.text.text_ids import added
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.shared.textfiles import is_file
 
 _BEGAN = ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "TokenizersBackend")
-"""Classes that are made of SentencePiece models and put BOS before a text by themselves up to transformers 4."""
+"""Classes that are made of such files and put BOS before a text by themselves up to transformers 4."""
 
 
 def tell_frame(tokenizer: Tokenizer, folder: Path, name: str) -> None:
@@ -37,11 +37,11 @@ def tell_frame(tokenizer: Tokenizer, folder: Path, name: str) -> None:
                 f" {'' if there else 'do not '}{what} {token!r:.40}, as transformers reads the folder: which is meant?",
                 stacklevel=2,
             )
-    made = type(tokenizer).__name__ in _BEGAN and sentencepiece_file(folder) is not None
-    if made and not head and tokenizer.bos_token is not None and "add_bos_token" not in settings:
+    if type(tokenizer).__name__ in _BEGAN and made_of_pieces(folder) and not head and "add_bos_token" not in settings:
+        token = "a BOS" if tokenizer.bos_token is None else f"{tokenizer.bos_token!r:.40}"
         warnings.warn(
-            f"model {name}: {path} states no add_bos_token: texts are read without {tokenizer.bos_token!r:.40} before"
-            " them, which transformers 4 put there for Llama and Gemma: state it, true or false",
+            f"model {name}: {path} states no add_bos_token: texts are read without {token} before them, which"
+            " transformers 4 and Mistral's own library put there: state bos_token, and add_bos_token true or false",
             stacklevel=2,
         )
     twice = sorted({number for side in (head, tail) for number in side if side.count(number) > 1})

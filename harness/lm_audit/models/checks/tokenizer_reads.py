@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from string import ascii_letters, digits, punctuation
 from typing import Any
 
 from lm_audit.errors import ModelError
 from lm_audit.models.checks.proofs import Proofs
-from lm_audit.models.checks.sentencepiece_reads import read_otherwise, sentencepiece_file
+from lm_audit.models.checks.sentencepiece_reads import of_another, read_otherwise, sentencepiece_file
 from lm_audit.models.files.json_file import listed
 from lm_audit.models.loading.identity.digests import file_digest
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -71,20 +72,30 @@ def tell_class(tokenizer: Tokenizer, folder: Path, name: str, proofs: Proofs | N
     """
     from transformers import PreTrainedTokenizerFast
 
-    pieces = sentencepiece_file(folder)
-    path = pieces or folder / "tokenizer.json"
-    if pieces is None and (type(tokenizer).__name__ == PreTrainedTokenizerFast.__name__ or not is_file(path)):
-        return
-    digest = file_digest(path)
-    known = proofs.get("tokenizer class") if proofs is not None else None
+    path, pieces = folder / "tokenizer.json", sentencepiece_file(folder)
+    looks: dict[Path, Callable[[], str]] = {}
+    if is_file(path) and type(tokenizer).__name__ != PreTrainedTokenizerFast.__name__:
+        looks[path] = lambda: _read_otherwise(tokenizer, path)
+    if pieces is not None and is_file(path):
+        looks[pieces] = lambda: of_another(tokenizer, pieces)
+    elif pieces is not None:
+        looks[pieces] = lambda: read_otherwise(tokenizer, pieces, _SPLIT)
+    for file, look in looks.items():
+        if found := _remembered(proofs, file, look):
+            warnings.warn(f"model {name}: {file} {found}", stacklevel=2)
+
+
+def _remembered(proofs: Proofs | None, file: Path, look: Callable[[], str]) -> str:
+    """What ``look`` finds in ``file``, once for a model and a content."""
+    if proofs is None:
+        return look()
+    digest, key = file_digest(file), f"tokenizer class {file.suffix}"
+    known = proofs.get(key)
     if isinstance(known, list) and len(known) == 2 and known[0] == digest:
-        found = str(known[1])
-    else:
-        found = _read_otherwise(tokenizer, path) if pieces is None else read_otherwise(tokenizer, pieces, _SPLIT)
-        if proofs is not None:
-            proofs.put("tokenizer class", [digest, found])
-    if found:
-        warnings.warn(f"model {name}: {path} {found}", stacklevel=2)
+        return str(known[1])
+    found = look()
+    proofs.put(key, [digest, found])
+    return found
 
 
 def _read_otherwise(tokenizer: Tokenizer, path: Path) -> str:

@@ -24,6 +24,7 @@ _TOKENIZER_FILES = (
     "vocab.json",
     "vocab.txt",
     "spiece.model",
+    "tekken.json",
     "tokenizer_config.json",
 )
 
