@@ -309,6 +309,32 @@ def test_config_round_trip_and_bad_values() -> None:
             smoke_config(**changes)
 
 
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"sft": 3}, "sft must be an object with some of epochs, lr, .* got 3"),
+        ({"dpo": None}, "dpo must be an object"),
+        ({"tiny": []}, "tiny must be an object"),
+        ({"lora": "r=8"}, "lora must be an object with some of r, alpha"),
+        ({"dpo": {"epoch": 2}}, "dpo has no setting 'epoch'; did you mean 'epochs'"),
+        ({"lora": {"rank": 2}}, "lora has no setting 'rank'; there are r, alpha"),
+        ({"dp": {"delta": 1e-5}}, "dp needs epsilon"),
+        ({"sft": {"lr": "fast"}}, "sft.lr"),
+        ({"documents_path": {"a": 1}}, "documents_path must be the name of a file"),
+    ],
+)
+def test_a_setting_of_the_wrong_form_is_named(record: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        StagesConfig.from_json(record)
+    assert "__init__" not in str(caught.value) and "attribute" not in str(caught.value)
+
+
+def test_settings_within_a_setting_that_are_left_out_are_the_defaults() -> None:
+    config = StagesConfig.from_json({"sft": {"epochs": 7}, "lora": {"targets": ["o_proj"]}})
+    assert config.sft == replace(StagesConfig().sft, epochs=7)
+    assert config.lora == replace(LoraSettings(), targets=("o_proj",)) and config.dp is None
+
+
 def test_dpo_needs_the_sft_stage(smoke_stages: tuple[StagesConfig, dict[str, Path]], tmp_path: Path) -> None:
     from lm_audit.audits.privacy.stages.stage_inputs import stage_data
     from lm_audit.audits.privacy.training.own_stages import own_dpo

@@ -171,24 +171,43 @@ def _read_state(source: str) -> str:
     return hashlib.sha256(repr(read_documents(source)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_NESTED: Mapping[str, type] = {
-    "sft": TrainSettings,
-    "dpo": TrainSettings,
-    "lora": LoraSettings,
-    "dp": DpSettings,
-    "tiny": TinySettings,
+_NESTED: Mapping[str, Any] = {
+    "sft": StagesConfig.sft,
+    "dpo": StagesConfig.dpo,
+    "lora": LoraSettings(),
+    "dp": DpSettings(math.inf),
+    "tiny": TinySettings(),
 }
+"""Fields that hold several settings; what a config leaves out of them is as here."""
 
 
 def _revive(name: str, value: Any) -> Any:
+    if name in _NESTED and (value is not None or name not in ("lora", "dp")):
+        return _nested(name, value)
     if value is None:
         return None
     if name == "documents_path":
+        if not isinstance(value, str):
+            raise UsageError(
+                f"documents_path must be the name of a file, a folder or a set of documents, got {value!r:.60}"
+            )
         return Path(value or " ")  # an empty name is refused, and is not the folder that one stands in
-    if name in _NESTED:
-        plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in value.items()}
-        return _NESTED[name](**plain | ({"epsilon": math.inf} if plain.get("epsilon") == "inf" else {}))
     return tuple(value) if isinstance(value, list) else value
+
+
+def _nested(name: str, value: object) -> Any:
+    start = _NESTED[name]
+    known = [one.name for one in dataclass_fields(start)]
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{name} must be an object with some of {', '.join(known)}, got {value!r:.60}")
+    unknown = next((key for key in value if key not in known), None)
+    if unknown is not None:
+        told = suggestion(str(unknown), known) or f"; there are {', '.join(known)}"
+        raise UsageError(f"{name} has no setting {unknown!r}{told}")
+    if name == "dp" and "epsilon" not in value:
+        raise UsageError("dp needs epsilon, a number above 0 (inf: no noise)")
+    plain = {key: tuple(one) if isinstance(one, list) else one for key, one in value.items()}
+    return replace(start, **plain | ({"epsilon": math.inf} if plain.get("epsilon") == "inf" else {}))
 
 
 def smoke_config(**changes: Any) -> StagesConfig:
