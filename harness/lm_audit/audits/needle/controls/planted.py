@@ -46,8 +46,8 @@ class LookupModule(torch.nn.Module):
         """Where the device of a model is read from."""
         return self.embedding
 
-    def forward(self, input_ids: torch.Tensor) -> Any:
-        """Logits [1, length, vocabulary] of one row."""
+    def forward(self, input_ids: torch.Tensor, *, use_cache: bool = False) -> Any:
+        """Logits [1, length, vocabulary] of one row; a cache, which every model may be asked for, it never returns."""
         from types import SimpleNamespace
 
         ids = input_ids[0].tolist()
