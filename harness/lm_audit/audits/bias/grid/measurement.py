@@ -80,6 +80,7 @@ def measure_grid(
         separator=grid.separator,
         terminator=grid.terminator,
         boundary=boundary,
+        bos="none" if opening else "default",  # a template writes its own, as where it is continued
     )
     column = "lp_corrected" if boundary else "lp"
     shape = (len(grid.templates), len(groups), len(grid.pairs), 2)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas
 
     from lm_audit.models import LanguageModel
+    from lm_audit.models.scoring.requests import Bos
 
 Boundary = Literal["ws", "wsp"]
 
@@ -28,6 +29,7 @@ def word_loglikelihood(
     separator: str = " ",
     terminator: str = "",
     boundary: Boundary | None = None,
+    bos: Bos = "default",
 ) -> pandas.DataFrame:
     """Every word after every prompt: a table with ``len(prompts) * len(words)`` rows, prompts outermost.
 
@@ -36,8 +38,9 @@ def word_loglikelihood(
     mass of tokens that can begin the next word, at the prompt's end and after the word) and ``lp_corrected = lp +
     log_boundary_after - log_boundary_before`` (Pimentel and Meister 2024; Oh and Schuler 2024). The set of such tokens:
     special tokens and those that begin with ASCII white space ("ws"), and those that begin with ASCII punctuation other
-    than ``- ' _`` ("wsp"; white space alone punishes words that end a sentence). Raises ``UsageError`` for an unknown
-    boundary, or one with a language that writes no spaces.
+    than ``- ' _`` ("wsp"; white space alone punishes words that end a sentence). ``bos`` as
+    :meth:`~lm_audit.models.LanguageModel.loglikelihood` has it: "none" where a chat template made the prompts. Raises
+    ``UsageError`` for an unknown boundary, or one with a language that writes no spaces.
     """
     import pandas
 
@@ -47,7 +50,7 @@ def word_loglikelihood(
         raise UsageError("a word boundary needs words that are separated by a space; use a terminator instead")
     pairs = [(prompt, word) for prompt in prompts for word in words]
     requests = [(prompt, separator + word + terminator) for prompt, word in pairs]
-    scores = model.loglikelihood(requests)
+    scores = model.loglikelihood(requests, bos=bos)
     table = pandas.DataFrame(
         {
             "prompt": [prompt for prompt, _ in pairs],
@@ -60,9 +63,9 @@ def word_loglikelihood(
     )
     if boundary:
         ids = boundary_ids(model.tokenizer, boundary)
-        before = model.next_token_log_mass([(prompt, "") for prompt in prompts], ids)
+        before = model.next_token_log_mass([(prompt, "") for prompt in prompts], ids, bos=bos)
         table["log_boundary_before"] = np.repeat(before, len(words))
-        table["log_boundary_after"] = model.next_token_log_mass(requests, ids)
+        table["log_boundary_after"] = model.next_token_log_mass(requests, ids, bos=bos)
         table["lp_corrected"] = table["lp"] + table["log_boundary_after"] - table["log_boundary_before"]
     return table
 

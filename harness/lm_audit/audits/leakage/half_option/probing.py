@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lm_audit.models import LanguageModel
+    from lm_audit.models.scoring.requests import Bos
     from lm_audit.models.scoring.results import TokenScores
 
 Rule = Literal["bytes", "as_published"]
@@ -102,7 +103,7 @@ def probe_chunks(
     remaining = iter(items)
     while batch := list(islice(remaining, chunk)):
         probes = cut_items(batch, model.text_splitter, model.tokenizer, cut, opening)
-        answers = _answers(model, probes, penalty, suffixes)
+        answers = _answers(model, probes, penalty, suffixes, bos="none" if opening else "default")
         owners = [(item, slot) for item in batch for slot in range(len(item.options))]
         judge = _Judge(model.tokenizer, tokens, rule, cut)
         yield [
@@ -127,19 +128,22 @@ class _Answer:
     scores: TokenScores | None
 
 
-def _answers(model: LanguageModel, probes: Sequence[Probe], penalty: float, suffixes: bool) -> list[_Answer]:
-    """One pass for all: what follows every context, and the suffixes, as one tree of token ids."""
+def _answers(model: LanguageModel, probes: Sequence[Probe], penalty: float, suffixes: bool, bos: Bos) -> list[_Answer]:
+    """One pass for all: what follows every context, and the suffixes, as one tree of token ids.
+
+    ``bos``: "none" behind the opening of a chat template, which writes its own.
+    """
     # The context's last token is read once, whether it is a place in its own full text or a branch beside it.
     requests: list[Any] = [(p.context, [0]) for p in probes]
     if suffixes:
         requests += [(p.whole[: p.start], p.whole[p.start :]) for p in probes]
-    scores = model.loglikelihood(requests, top=True, repetition_penalty=penalty)
+    scores = model.loglikelihood(requests, bos=bos, top=True, repetition_penalty=penalty)
     rest: Sequence[TokenScores | None] = scores[len(probes) :] if suffixes else [None] * len(probes)
     answers = []
     for p, first, suffix in zip(probes, scores, rest, strict=False):
         predicted, lead, margin = _top(first)
         if lead < NEAR_TIE:
-            [alone] = model.loglikelihood([(p.context, [0])], top=True, repetition_penalty=penalty)
+            [alone] = model.loglikelihood([(p.context, [0])], bos=bos, top=True, repetition_penalty=penalty)
             predicted, _, margin = _top(alone)
         answers.append(_Answer(predicted, margin, lead < NEAR_TIE, suffix))
     return answers
