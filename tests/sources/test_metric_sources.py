@@ -16,7 +16,8 @@ from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.run import read_run
-from lm_audit.sources import MetricSource, Term, recompute, register_statistic, unreproduced, unsourced
+from lm_audit.sources import MetricSource, Term, recompute, register_statistic, undirected, unreproduced, unsourced
+from lm_audit.sources.functions import weighted_form
 from lm_audit.sources.statistics import STATISTICS
 from lm_audit.sources.units import RowTable, units_of
 from lm_audit.stats import Estimate, exposure_sampled, pr_auc, roc_auc, tpr_at_fpr
@@ -163,12 +164,24 @@ def test_the_rows_give_the_metric(name: str) -> None:
 def test_a_weight_counts_as_so_many_copies(name: str) -> None:
     source, _ = CASES[name]
     units = units_of(source, RowTable(TABLE))
-    counts = np.random.default_rng(7).integers(0, 4, (5, len(units)))
+    counts = np.random.default_rng(7).integers(0, 4, (9, len(units)))
+    # Beside whole draws some without units, with one alone, and without one or the other side.
+    counts[5:7, :] = 0
+    counts[6, 0] = 1
+    sides = [name for name in ("controls", "members", "first", "second") if name in source.options]
+    for row, side in zip((7, 8), sides, strict=False):
+        counts[row, units.mask(source.options[side])] = 0
     found = STATISTICS[source.statistic](units, source.options)(counts.astype(np.float64))
     for row, value in zip(counts, found, strict=True):
         copied = units.take(np.repeat(np.arange(len(units)), row))
+        lost = source.statistic == "max_min" and len(set(copied.column("group"))) < 3
+        if lost or not len(copied):  # a contrast of three groups is none of two
+            assert np.isnan(value) or "absent" in source.options
+            continue
         expected = STATISTICS[source.statistic](copied, source.options)(np.ones((1, len(copied))))[0]
-        assert value == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        assert value == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
+        if sides and 0 in (int(row[units.mask(source.options[side])].sum()) for side in sides):
+            assert np.isnan(value)  # of one side alone nothing is known
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -218,16 +231,55 @@ def test_a_source_of_another_version_costs_no_metric(tmp_path: Path) -> None:
 def test_what_the_rows_do_not_give_is_named() -> None:
     evidence = Evidence("x", rows=list(TABLE))
     evidence.metric("x.right", Estimate(values().mean()), MetricSource.mean("score"))
-    evidence.metric("x.wrong", Estimate(values().mean() + 1e-6), MetricSource.mean("score"))
     evidence.metric("x.column", Estimate(1.0), MetricSource.mean("scores"))
     evidence.metric("x.drawn", Estimate(9.0), MetricSource.mean("score", seeded=True))
     evidence.metric("x.none", Estimate.not_estimable("too few"), MetricSource.mean("score"))
+    evidence.metric("x.wrong", Estimate(values().mean() + 1e-6), MetricSource.mean("score"))
     evidence.metric("x.p", Estimate(0.5, unit="p"))
     evidence.metric("x.silent", Estimate(0.5))
     problems = unreproduced(evidence)
-    assert [problem.partition(":")[0] for problem in problems] == ["x.wrong", "x.column"]
-    assert "no row has the column scores" in problems[1]
+    assert [problem.partition(":")[0] for problem in problems] == ["x.column", "x.wrong"]
+    assert "no row has the column scores" in problems[0]
     assert unsourced(evidence) == ["x.silent"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given", "relative", "wrong"),
+    [
+        (200.0, 200.1, 1e-3, False),  # within a thousandth of either
+        (200.1, 200.0, 1e-3, False),
+        (200.0, 200.3, 1e-3, True),
+        (200.3, 200.0, 1e-3, True),
+        (100.0, 101.0, 0.00995, False),  # of the larger of the two
+        (101.0, 100.0, 0.00995, False),
+        (2.0, 2.5, 0.2, False),  # what is allowed is allowed whole
+        (0.0, 4e-7, 1e-3, False),  # small numbers as a thousandth
+        (0.0, 4e-6, 1e-3, True),
+        (1e-7, 2e-7, 1e-9, True),
+    ],
+)
+def test_what_counts_as_the_same_number(recorded: float, given: float, relative: float, wrong: bool) -> None:
+    evidence = Evidence("x", rows=[{"score": given}])
+    evidence.metric("x.m", Estimate(recorded), MetricSource.mean("score"))
+    assert bool(unreproduced(evidence, relative=relative)) is wrong
+
+
+def test_metrics_that_say_no_direction_are_named_but_p_values() -> None:
+    evidence = Evidence("x")
+    evidence.metric("x.silent", Estimate(0.5))
+    evidence.metric("x.said", Estimate(0.5, better="higher"))
+    evidence.metric("x.p", Estimate(0.5, unit="p"))
+    evidence.metric("x.p said", Estimate(0.5, unit="p", better="lower"))
+    assert undirected(evidence) == ["x.silent"]
+
+
+def test_a_weighted_form_is_that_of_the_audit_whose_name_comes_first() -> None:
+    from lm_audit.audits.leakage.statistics import WEIGHTED
+
+    register_statistic("leakage.mine", lambda some, options: 0.0)
+    assert {name: weighted_form(name) for name in WEIGHTED} == WEIGHTED
+    for name in ("leakage.mine", "leakage.no_such", "needle.cliff", "unheard", "unheard.of", "os.path.join"):
+        assert weighted_form(name) is None
 
 
 def test_functions_of_an_audit_are_found_by_name_and_nothing_else_is_imported() -> None:
