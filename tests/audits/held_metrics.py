@@ -30,6 +30,7 @@ ELSEWHERE: Mapping[str, str] = {
     r"privacy\.(\{\w+\}\.)?epsilon": "a quantile of the Beta distribution (privacy/controls/other_formulas.py)",
     r"privacy\.(\{\w+\}\.)?did\.p": "of secrets that were memorised it lies below 0.05 as the interval does",
     r"privacy\.control_auc\.p": "what decides never-trained",
+    r"privacy\.power\..*": "by the noncentral t and by exponential scores (privacy/controls/known_seeds.py)",
 }  # fmt: skip
 """Patterns of metrics -> what holds them."""
 
@@ -37,10 +38,5 @@ WITHOUT: Mapping[str, str] = {
     r"leakage\..*\.(these_files|largest_file)": "made questions are of one file; simulated in coverage_leakage.py",
     r"leakage\.order_effect_unsorted\.\{measure\}\.detectable": "that of the sorted effect, of other differences",
     r"needle\.samples_spent": "a count of samples",
-    r"privacy\.(\{\w+\}\.)?exposure_exact\.r\{times\}": "scores of a whole space of secrets, by enumeration",
-    r"privacy\.(\{\w+\}\.)?(generated\..*|extraction\.in_thought)": "shares of replies, by the function of extraction",
-    r"privacy\.scored\..*": "the functions of a stage's metrics on scores from elsewhere",
-    r"privacy\.power\..*": "figures of the design, held against simulation by coverage_plan.py",
-    r"privacy\.\{step\}\.did\.(over_seeds|direction_consistency)": "runs of several seeds, which no control trains",
 }
 """Patterns of metrics that no control of a run holds -> why, or what they are made by."""

@@ -160,6 +160,9 @@ def _wrong_count(name: str, estimate: Estimate, source: MetricSource, table: Row
     members = source.options.get("members")
     # Of a rank among others, the members are counted alone or with them.
     counted = {units, rows} if members is None else {units, int(gathered(source, table).mask(members).sum())}
+    if members is not None and "tier" in source.options:
+        found = gathered(source, table)
+        counted = {int((found.mask(members) & found.mask(source.options["tier"])).sum())}
     if "first" in source.options:
         # Of two groups, the first one's alone, or both without others that stand beside them.
         first, second = (gathered(source, table).mask(source.options[side]) for side in ("first", "second"))

@@ -400,6 +400,9 @@ def test_seeds_are_the_unit() -> None:
     assert combined.figures[0].name == "seeds"
     assert combine_seeds({0: one(0.5)}, "m").metrics["m.over_seeds"].note == "1 seed gives no interval, 8 do"
     assert direction_consistency([1.0, -1.0, 0.0]).value == 0.5
+    # Of so many seeds with either sign alike the larger part: two of three or all of them, one of two or both.
+    for moved, chance in ((3, 0.75), (2, 0.75), (1, 1.0), (5, 0.6875)):
+        assert direction_consistency([1.0] * moved + [0.0]).chance == pytest.approx(chance)
     assert direction_consistency([0.0]).value is None
 
 

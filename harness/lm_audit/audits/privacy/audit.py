@@ -127,7 +127,7 @@ def evidence_of(scored: Mapping[str, StageScores], manifest: Manifest, options: 
         evidence.finding(*stage_findings(evidence, stage, f"privacy.{stage}."))
     for transition in TRANSITIONS:
         evidence.finding(*step_findings(evidence, transition, f"privacy.{transition}.did"))
-    _record_power(evidence, manifest)
+    record_power(evidence, manifest)
     from lm_audit.audits.privacy.evidence.figures import privacy_figures
 
     evidence.figures.extend(privacy_figures(scored, evidence))
@@ -287,7 +287,7 @@ def _p_estimate(row: Mapping[str, Any]) -> Estimate:
     return Estimate(row["p"], n=int(row["n"]), confidence=None, method=method, unit="p")
 
 
-def _record_power(evidence: Evidence, manifest: Manifest) -> None:
+def record_power(evidence: Evidence, manifest: Manifest) -> None:
     """What this number of canaries can show at 80% power, and how many a small, medium and large effect would need."""
     evidence.metric("privacy.power.detectable_d", power_paired_t(n=len(manifest.members)))
     for effect in (0.2, 0.5, 0.8):

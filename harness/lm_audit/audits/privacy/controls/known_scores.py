@@ -1,20 +1,26 @@
 """A control whose scores are known on paper: a model that predicts each token from the one before it.
 
 The layers of a small Llama add nothing, so that its answer is a formula of two matrices. Whatever reads the wrong
-token, the wrong text or the wrong sign gives other numbers; nothing here is random but the matrices.
+token, the wrong text or the wrong sign gives other numbers; nothing here is random but the matrices. What the audit
+reports of texts by their log-probabilities alone, of ranks among all secrets, of known replies and of several seeds is
+held beside it.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.privacy.controls.known_members import wrong_of_known_members, wrong_of_known_ranks
+from lm_audit.audits.privacy.controls.known_replies import wrong_of_known_replies, wrong_of_known_thoughts
+from lm_audit.audits.privacy.controls.known_seeds import wrong_of_known_seeds, wrong_power
 from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries
-from lm_audit.audits.second_opinion import held_by_its_rows
+from lm_audit.audits.second_opinion import found_wrong, held_by_its_rows
 from lm_audit.evidence import Control, Evidence
 from lm_audit.models.causal_module import DecoderModule
 from lm_audit.sources import MetricSource
@@ -45,13 +51,40 @@ COLUMNS = (
 
 
 def known_scores(seed: int = 0) -> Evidence:
-    """Positive control: the scores of 24 canaries equal the formula, one by one."""
+    """Positive control: the scores of 24 canaries equal the formula, one by one, and what is told of known answers is
+    so."""
     from lm_audit.audits.privacy.measure.scores import score_texts
 
     model = bigram_model(seed)
     canaries = generate_canaries(CANARIES, seed=seed)
     table = score_texts(model, [c.text for c in canaries], spans=[c.secret_span for c in canaries])
-    return held_by_its_rows(judge_scores(table, expected_scores(model, canaries)), counts=[({}, CANARIES)])
+    evidence = judge_scores(table, expected_scores(model, canaries))
+    return held_by_its_rows(evidence, also=_wrong_of_known(model, seed), counts=[({}, CANARIES)])
+
+
+def _wrong_of_known(model: LanguageModel, seed: int) -> list[str]:
+    """What is reported of answers that are known beforehand, the model's and made ones, and is not so."""
+    paper = Paper(model, _table(model))
+    return [
+        *found_wrong("texts scored alone", lambda: wrong_of_known_members(paper, seed)),
+        *found_wrong("ranks among all secrets", lambda: wrong_of_known_ranks(paper, seed)),
+        *found_wrong("replies known beforehand", wrong_of_known_replies),
+        *found_wrong("thoughts known beforehand", wrong_of_known_thoughts),
+        *found_wrong("seeds known beforehand", wrong_of_known_seeds),
+        *found_wrong("the power of a design", wrong_power),
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """A model and what it says on paper: log-probabilities of each token after each [tokens before, tokens]."""
+
+    model: LanguageModel
+    table: Floats
+
+    def tokens(self, text: str) -> Floats:
+        """Log-probabilities of a text's tokens, in nats."""
+        return _tokens(self.table, self.model, text)[0]
 
 
 def bigram_model(seed: int) -> LanguageModel:
@@ -87,7 +120,14 @@ def bigram_model(seed: int) -> LanguageModel:
 
 
 def expected_scores(model: LanguageModel, canaries: Sequence[Canary]) -> dict[str, Floats]:
-    """The columns by the formula, in float64: log softmax of head x normalised embedding of the token before."""
+    """The columns by the formula, in float64."""
+    table = _table(model)
+    rows = [_row(table, model, canary) for canary in canaries]
+    return {name: np.array([row[name] for row in rows]) for name in COLUMNS}
+
+
+def _table(model: LanguageModel) -> Floats:
+    """Log-probability of each token after each: log softmax of head x normalised embedding of the token before."""
     module: Any = model.module
     embedding, head = (
         weight.detach().double().numpy() for weight in (module.model.embed_tokens.weight, module.lm_head.weight)
@@ -95,9 +135,7 @@ def expected_scores(model: LanguageModel, canaries: Sequence[Canary]) -> dict[st
     scale = np.sqrt((embedding**2).mean(axis=1, keepdims=True) + module.config.rms_norm_eps)
     logits = (embedding / scale) @ head.T
     table = logits - np.log(np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True))
-    table -= logits.max(axis=1, keepdims=True)
-    rows = [_row(table, model, canary) for canary in canaries]
-    return {name: np.array([row[name] for row in rows]) for name in COLUMNS}
+    return np.asarray(table - logits.max(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _row(table: Floats, model: LanguageModel, canary: Canary) -> dict[str, float]:

@@ -164,11 +164,11 @@ def _with_extras(
         given = given_back(model, [scored[i].encoded for i in planted])
         table = _add_column(table, planted, "source_extracted", [found.extracted for found in given])
         if any(found.thought is not None for found in given):
-            table = _add_thoughts(table, canaries, planted, [found.thought for found in given])
+            table = with_thoughts(table, canaries, planted, [found.thought for found in given])
     return table
 
 
-def _add_thoughts(
+def with_thoughts(
     table: pd.DataFrame, canaries: Sequence[Canary], planted: Sequence[int], thoughts: Sequence[str | None]
 ) -> pd.DataFrame:
     """Columns ``thought`` and ``secret_in_thought``: a secret that is thought of and not said is kept apart."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -66,6 +67,12 @@ def direction_consistency(values: Sequence[float]) -> Estimate:
         return Estimate.not_estimable("no seed moved", n=len(values), method=method, confidence=None)
     share = max(positive, negative) / moved
     word = "meets" if share >= CONSISTENCY_RULE else "misses"
-    p = sign_test_p(positive, negative)
+    p, chance = sign_test_p(positive, negative), agreement_by_chance(moved)
     note = f"{positive} up, {negative} down, {len(values) - moved} ties; sign test p = {p:.3f}; {word} the 70% rule"
-    return Estimate(share, n=len(values), confidence=None, method=method, unit="share", note=note, chance=0.5)
+    return Estimate(share, n=len(values), confidence=None, method=method, unit="share", note=note, chance=chance)
+
+
+def agreement_by_chance(seeds: int) -> float:
+    """The share of so many seeds that go with most of them where each goes either way alike: 3 agree to 0.75."""
+    ways = [math.comb(seeds, up) for up in range(seeds + 1)]
+    return math.fsum(many * max(up, seeds - up) for up, many in enumerate(ways)) / 2.0**seeds / seeds
