@@ -83,10 +83,13 @@ class LineFile:
                 raise StoreError(f"{self.path} was cut or replaced while the run wrote it: what it held is lost")
 
     def close(self) -> None:
-        """Close the file; further appends fail."""
+        """Close the file; further appends fail. ``StoreError`` where the disk refuses, as network file systems may."""
         if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+            handle, self._handle = self._handle, None
+            try:
+                os.close(handle)
+            except OSError as error:
+                raise StoreError(f"cannot write to {self.path}: {error.strerror or error}") from error
 
 
 def _ends_torn(path: Path) -> bool:
@@ -136,5 +139,5 @@ class Ledger:
         self._file.sync()
 
     def close(self) -> None:
-        """Close the ledger."""
+        """Close the ledger; ``StoreError`` where the disk refuses."""
         self._file.close()

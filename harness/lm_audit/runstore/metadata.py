@@ -64,9 +64,15 @@ def start(
     return record
 
 
-def finish(folder: RunFolder, exitstatus: int, **extra: object) -> None:
-    """Complete ``run.json`` and append the run's line to ``run_metadata.jsonl`` beside the run folders."""
-    record = read_record(folder) or {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id}
+def finish(folder: RunFolder, exitstatus: int, begun: Mapping[str, Any] | None = None, **extra: object) -> None:
+    """Complete ``run.json`` and append the run's line to ``run_metadata.jsonl`` beside the run folders.
+
+    ``begun`` is what :func:`start` wrote, for where that cannot be read again. ``StoreError`` where neither is known:
+    what the run measures must not be replaced by nothing.
+    """
+    record = read_record(folder) or dict(begun or {})
+    if not record:
+        raise StoreError(f"cannot complete {folder.run_json}: it is absent or damaged")
     record |= {"finished": _now(), "exitstatus": exitstatus, **plain(extra, "extra")}
     _replace(folder.run_json, record)
     line = {name: value for name, value in record.items() if name != "sessions"}

@@ -93,21 +93,24 @@ def planned_ids(folder: RunFolder) -> frozenset[str]:
     """The ids of all cases that were selected, without reading what was measured; empty where no plan can be read."""
     found: set[str] = set()
     for name in files_below(folder.path, "ledger") if folder.ledger.is_dir() else ():
-        try:
+        with suppress(OSError, StoreError):
             path = file_inside(folder.path, name)
             refuse_huge(path)
-            handle = path.open("rb")
-        except (OSError, StoreError):
-            continue
-        with handle:
-            for raw in handle:
-                if b'"kind":"plan"' in raw:
-                    line = _line(name, 0, raw, shown=False)
-                    cases = line.record.get("cases") if isinstance(line, Line) and line.kind == "plan" else None
-                    for case in cases if isinstance(cases, list) else ():
-                        with suppress(TypeError, ValueError):
-                            found.add(PlannedCase.from_json(case).case_id)
+            found |= _planned_in(path, name)
     return frozenset(found)
+
+
+def _planned_in(path: Path, name: str) -> set[str]:
+    found: set[str] = set()
+    with path.open("rb") as handle:
+        for raw in handle:
+            if b'"kind":"plan"' in raw:
+                line = _line(name, 0, raw, shown=False)
+                cases = line.record.get("cases") if isinstance(line, Line) and line.kind == "plan" else None
+                for case in cases if isinstance(cases, list) else ():
+                    with suppress(TypeError, ValueError):
+                        found.add(PlannedCase.from_json(case).case_id)
+    return found
 
 
 def unread(error: Exception) -> str:

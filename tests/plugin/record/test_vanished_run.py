@@ -17,7 +17,7 @@ from lm_audit.plugin.record.audit_session import SESSION, AuditSession
 from lm_audit.plugin.session import lifetime
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger, LineFile
-from tests.plugin.toy_audit import audit_project, run_pytest
+from tests.plugin.toy_audit import audit_project, last_run, run_pytest
 
 AUDIT = """
 import os, shutil
@@ -51,6 +51,13 @@ def test_a_run_whose_record_is_lost_fails_and_says_so(tmp_path: Path, happens: s
     assert done.code == pytest.ExitCode.TESTS_FAILED and "INTERNALERROR" not in done.output, done.output
     assert "while the run wrote it: what it held is lost" in done.output.replace("\n", " ")
     assert "the evidence is safe" not in done.output
+
+
+def test_a_run_json_that_is_lost_meanwhile_is_written_again_as_it_was(tmp_path: Path) -> None:
+    emptied = "(ledger.parent / 'run.json').write_text('')"
+    done = run_pytest(audit_project(tmp_path, AUDIT.replace("HAPPENS", emptied)), "--seed", "7")
+    run = last_run(tmp_path)
+    assert done.code == 0 and not run.damaged and run.metadata["options"]["seed"] == 7 and run.metadata["finished"]
 
 
 def test_pipes_in_the_place_of_what_a_run_keeps_are_not_waited_for(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Generator
@@ -64,7 +65,7 @@ def _start(config: pytest.Config, audit: AuditSession) -> None:
         hold_run(config, audit)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
-    metadata.start(
+    audit.extra["begun"] = metadata.start(
         audit.folder,
         command=["pytest", *map(str, config.invocation_params.args)],
         root=config.rootpath,
@@ -128,7 +129,8 @@ def _end(session: pytest.Session, exitstatus: int) -> None:
             if terminal is not None and int(exitstatus) not in set(pytest.ExitCode):
                 terminal.ensure_newline()
                 _tell(terminal, audit, session.config)
-        audit.ledger.close()
+        with contextlib.suppress(StoreError):  # What a case recorded was on the disk when it ended.
+            audit.ledger.close()
 
 
 def _finish(session: pytest.Session, audit: AuditSession) -> None:
@@ -142,7 +144,7 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
         if session.exitstatus == pytest.ExitCode.OK:  # What was measured is not on record, or not all of it.
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
     try:
-        metadata.finish(audit.folder, exitstatus)
+        metadata.finish(audit.folder, exitstatus, audit.extra.get("begun"))
     except StoreError as error:
         audit.extra.setdefault("trouble", str(error))
     if not stopped and not any(audit.folder.answers.glob("case-*")):
@@ -155,7 +157,7 @@ def close_run(audit: AuditSession, exitstatus: int) -> None:
     """Mark the run as broken off with ``exitstatus`` and write its reports, from wherever that is known."""
     audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=True, ledgers=ledger_sizes(audit.folder))
     audit.ledger.sync()
-    metadata.finish(audit.folder, exitstatus)
+    metadata.finish(audit.folder, exitstatus, audit.extra.get("begun"))
     _project(audit)
 
 
