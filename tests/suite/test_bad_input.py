@@ -203,6 +203,27 @@ def test_options(configure: Configure, arguments: tuple[str, ...], fragments: tu
         assert fragment in message, message
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("LM_AUDIT_MODEL_GIB", "nan", "number of GiB above 0"),
+        ("LM_AUDIT_MODEL_GIB", "1_0", "number of GiB above 0"),
+        ("LM_AUDIT_MODEL_GIB", "-2", "number of GiB above 0"),
+        ("LM_AUDIT_MODEL_GIB", "1e300", "number of GiB above 0"),
+        ("LM_AUDIT_CACHE", "/dev/zero/cache", "'/dev/zero' is no folder"),
+        ("LM_AUDIT_CACHE", "blank.txt", "blank.txt' is no folder"),
+        ("HF_HUB_DOWNLOAD_TIMEOUT", "soon", "whole number"),
+        ("HF_HUB_ETAG_TIMEOUT", "2.5", "whole number"),
+    ],
+)
+def test_variables_of_the_environment(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    message = refusal(configure, None, "--size", "full")
+    assert name in message and says in message
+
+
 OF_AUDITS: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
     ("privacy", ("--manifest", "m.jsonl"), ("--manifest m.jsonl does nothing without --stages",)),
     ("privacy", ("--stages", "base=tiny"), ("--manifest FILE",)),

@@ -15,13 +15,15 @@ from lm_audit.shared.home import from_home, user_cache
 from lm_audit.shared.sealed_folder import is_whole, write_seal
 from lm_audit.shared.textfiles import replacing
 
+CACHE_VARIABLE = "LM_AUDIT_CACHE"
+
 
 def cache_dir() -> Path:
     """``$LM_AUDIT_CACHE``, else ``lm-audit`` in the user's cache folder (``$XDG_CACHE_HOME``, ``~/.cache``).
 
     Raises ``UsageError`` where the variable names the home of a user who is not there.
     """
-    named = os.environ.get("LM_AUDIT_CACHE")
+    named = os.environ.get(CACHE_VARIABLE)
     if named:
         folder = from_home(named)
         if str(folder).startswith("~"):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.errors import HarnessError, UsageError
+from lm_audit.errors import HarnessError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.selection import Selection
 from lm_audit.plugin.models.endpoints import facts_of, settings_for
 from lm_audit.plugin.models.known import check_case
+from lm_audit.plugin.options.environment import named_budget
 from lm_audit.plugin.options.model_choice import ModelChoice
 from lm_audit.plugin.parallel.workers import GIB
 from lm_audit.shared.free_memory import available_memory
@@ -18,22 +18,11 @@ if TYPE_CHECKING:
     from lm_audit.models import LanguageModel, ModelCache
     from lm_audit.plugin.record.audit_session import AuditSession
 
-BUDGET_VARIABLE = "LM_AUDIT_MODEL_GIB"
-"""Sets how much memory a process may fill with models; by default half of what is free, divided among the workers."""
-
 
 def budget_bytes(workers: int) -> int:
-    """Bytes of weights that one process keeps loaded; ``UsageError`` for a variable that is no positive number."""
-    named = os.environ.get(BUDGET_VARIABLE)
-    if named is None:
-        return (available_memory() or 16 * GIB) // (2 * max(1, workers))
-    try:
-        budget = float(named)
-    except ValueError:
-        budget = 0.0
-    if budget <= 0:
-        raise UsageError(f"{BUDGET_VARIABLE}={named!r} is not a positive number of GiB")
-    return int(budget * GIB)
+    """Bytes of weights that one process keeps loaded."""
+    named = named_budget()
+    return (available_memory() or 16 * GIB) // (2 * max(1, workers)) if named is None else int(named * GIB)
 
 
 class ModelStore:

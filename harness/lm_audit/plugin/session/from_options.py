@@ -11,11 +11,11 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.facts import EndpointFacts
-from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.plugin.cluster.options import on_ray, promised_devices
 from lm_audit.plugin.models import devices
 from lm_audit.plugin.models.endpoints import ask_servers, reused
 from lm_audit.plugin.options.chat_arguments import refuse_unread_arguments
+from lm_audit.plugin.options.environment import refuse_environment
 from lm_audit.plugin.options.gates_in_vain import refuse_gates_of_absent_models
 from lm_audit.plugin.options.naming import declared
 from lm_audit.plugin.options.outputs_of_pytest import refuse_unusable
@@ -111,7 +111,7 @@ def _refuse_empty(config: pytest.Config) -> None:
         raise UsageError(f"--reports {reports!r} is an address; reports are written into a folder of this machine")
     if reports is not None and str(from_home(reports)).startswith("~"):
         raise UsageError(f"--reports {reports!r:.200}: there is no such home; give the folder's whole path")
-    cache_dir()  # which says what is wrong with a folder that the environment names
+    refuse_environment()
     workers = getattr(config.option, "numprocesses", None)
     if isinstance(workers, int) and workers < 0:
         raise UsageError(f"-n {workers}: a number of workers from 0, auto or logical is needed")
