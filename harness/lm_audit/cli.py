@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.close()
             return 141
         where = f"{str(error.filename)[:200]}: " if error.filename else ""
+        if not where and not os.path.isdir("."):
+            where = "the folder that this was called in is gone; change into another one: "
         print(f"lm-audit: {where}{error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -63,13 +63,14 @@ def test_collecting_audits_needs_no_folder(checkout: Path) -> None:
     assert done.code == 0 and "test_gap[a]" in done.output, done.output
 
 
-def test_audits_say_what_to_do_and_run_with_a_folder(checkout: Path) -> None:
-    done = call(checkout, "test_toy.py")
-    assert done.code == 4, done.output
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["serial", "workers"])
+def test_audits_say_what_to_do_and_run_with_a_folder(checkout: Path, workers: tuple[str, ...]) -> None:
+    done = call(checkout, "test_toy.py", *workers)
+    assert done.code == 4 and "passed" not in done.output and "error" not in done.counts, done.output
     assert "cannot write reports under" in done.output and "name a writable folder with --reports DIR" in done.output
     assert "Traceback" not in done.output
     with tempfile.TemporaryDirectory() as writable:
-        done = call(checkout, "test_toy.py", "--reports", f"{writable}/new")
+        done = call(checkout, "test_toy.py", "--reports", f"{writable}/new", *workers)
         assert done.code == 0 and done.counts["passed"] == 3, done.output
         assert list(Path(writable).glob("new/*/index.html"))
 

@@ -15,6 +15,7 @@ from lm_audit.plugin.audit_cases import markers
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
 from lm_audit.plugin.parallel.shard_option import shard_fields
 from lm_audit.plugin.parallel.threads import worker_threads
+from lm_audit.plugin.parallel.workers import REFUSED
 from lm_audit.plugin.record.audit_session import SESSION, AuditSession, audit_session
 from lm_audit.plugin.record.options_record import options_record
 from lm_audit.plugin.session.from_options import hold_run
@@ -40,8 +41,12 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
         if not controls and not audit.planned:
             audit.ledger.write("plan", cases=[vars(case) for case in audit.plan], **shard_fields(session.config))
     except StoreError as error:
-        # It would take a worker down, and its successors; each case tells it at its set-up, and the controller here.
-        if not audit.is_worker:
+        # It would take a worker down, and its successors: each case tells it at its set-up. The first worker tells its
+        # controller instead, which refuses the call as it would without workers.
+        first = audit.is_worker and audit.worker == "gw0" and hasattr(session.config, "workeroutput")
+        if first:
+            session.config.workeroutput[REFUSED] = str(error)  # type: ignore[attr-defined]  # set by xdist
+        if first or not audit.is_worker:
             raise pytest.UsageError(str(error)) from error
 
 
