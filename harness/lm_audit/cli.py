@@ -36,12 +36,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.close()
             return 141
         where = f"{str(error.filename)[:200]}: " if error.filename else ""
-        if not where and not os.path.isdir("."):
+        if not where and _is_gone():
             where = "the folder that this was called in is gone; change into another one: "
         print(f"lm-audit: {where}{error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _is_gone() -> bool:
+    """Whether the folder that this was called in was removed since."""
+    try:
+        return not os.getcwd()
+    except OSError:
+        return True
 
 
 def build_parser() -> argparse.ArgumentParser:
