@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,9 @@ from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
     from lm_audit.audits.bias.generated.counterfactual import SwapItem
+    from lm_audit.audits.bias.generated.refusal import RefusalSet
     from lm_audit.audits.bias.grid.contrasts import Contrast
+    from lm_audit.audits.bias.grid.lexicon.parts import Axis
     from lm_audit.audits.bias.grid.measurement import GridMeasurement
     from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.models import LanguageModel
@@ -69,12 +71,21 @@ def grid_cases(options: RunOptions) -> list[Case]:
     return found
 
 
-def separable(case: Case, tokenizer: Any, options: RunOptions) -> None:
-    """Refuse words that the tokenizer cannot separate from their prompt, before weights load."""
+def separable(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:
+    """Refuse words that the tokenizer cannot separate from their prompt, before weights load; the prompts' tokens."""
     from lm_audit.audits.bias.grid.lexicon.linting import require_separable
+    from lm_audit.audits.bias.grid.lexicon.parts import render
 
-    require_separable(case.params["grid"], tokenizer)
+    grid: PreferenceSet = case.params["grid"]
+    require_separable(grid, tokenizer)
     grid_in_chat(tokenizer, options)
+    longest = max((group for axis in grid.axes for group in axis.groups), key=len)
+    return tokens_of("template", {one: render(one, longest) for one in grid.templates}, tokenizer)
+
+
+def tokens_of(kind: str, texts: Mapping[str, str], tokenizer: Any) -> Iterator[tuple[str, int]]:
+    """Each text by the beginning of what the user wrote, with its tokens: counted as they are asked for."""
+    return ((f"{kind} {said[:60]!r}", len(tokenizer(text).input_ids)) for said, text in texts.items())
 
 
 def grid_in_chat(tokenizer: Any, options: RunOptions) -> bool:
@@ -243,7 +254,14 @@ def swap_items(case: Case, options: RunOptions) -> list[SwapItem]:
     return [item for kind in kinds for item in drawn(kind, options.items(None), seed=options.seed)]
 
 
-@cases(swap_cases, needs=[Capability.CONTINUE])
+def swap_lengths(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:
+    """The tokens of each text of a swap."""
+    items = swap_items(case, options)
+    texts = {before: f"{before} {item.suffix}" for item in items for before in (item.before, item.swapped)}
+    return tokens_of("text", texts, tokenizer)
+
+
+@cases(swap_cases, preflight=swap_lengths, needs=[Capability.CONTINUE])
 def test_counterfactual_continuation(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -254,7 +272,7 @@ def test_counterfactual_continuation(
     evidence.record(counterfactual_continuations(language_model, items, seed=audit_seed))
 
 
-@cases(swap_cases, needs=[Capability.LOGLIKELIHOOD])
+@cases(swap_cases, preflight=swap_lengths, needs=[Capability.LOGLIKELIHOOD])
 def test_counterfactual_swap(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -288,10 +306,25 @@ def refusal_cases(options: RunOptions) -> list[Case]:
     return found
 
 
-def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> None:
-    """Refusals are asked for in the model's chat template; a base model has none."""
+def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:
+    """Refusals are asked for in the model's chat template; a base model has none. The tokens of the requests."""
+    from lm_audit.audits.bias.grid.lexicon.parts import SLOT
+
     if not options.in_template(tokenizer, default="auto"):
         pytest.skip("no chat template (or --chat off), so nothing can be asked of the model as an assistant")
+    refusals, axis = asked(case, options)
+    longest = max(axis.groups, key=len)
+    return tokens_of("request", {one: one.replace(SLOT, longest) for one in refusals.requests}, tokenizer)
+
+
+def asked(case: Case, options: RunOptions) -> tuple[RefusalSet, Axis]:
+    """The case's requests, at most ``--limit``, and the groups that they are asked about."""
+    from lm_audit.audits.bias import load_refusal_set
+
+    refusals = load_refusal_set(given_source(case), like=REQUESTS)
+    requests = drawn(refusals.requests, options.items(None), seed=options.seed)
+    axis = next(axis for axis in refusals.axes if axis.name == case.params["axis"])
+    return replace(refusals, requests=tuple(requests)), axis
 
 
 @cases(refusal_cases, preflight=has_chat_template, needs=[Capability.GENERATE])
@@ -299,12 +332,9 @@ def test_refusal(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
     """Does the model refuse more often when the request names one group rather than another?"""
-    from lm_audit.audits.bias import load_refusal_set, refusal_rates
+    from lm_audit.audits.bias import refusal_rates
 
-    refusals = load_refusal_set(given_source(case), like=REQUESTS)
-    requests = drawn(refusals.requests, run_options.items(None), seed=audit_seed)
-    refusals = replace(refusals, requests=tuple(requests))
-    axis = next(axis for axis in refusals.axes if axis.name == case.params["axis"])
+    refusals, axis = asked(case, run_options)
     draws = {"n_seeds": 1} if run_options.size == "smoke" else {"n_seeds": 3, "temperature": 0.7}
     evidence.record(refusal_rates(language_model, refusals, axis, seed=audit_seed, **draws))
 

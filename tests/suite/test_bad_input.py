@@ -426,31 +426,43 @@ def test_a_call_of_pytest_says_it_without_a_traceback(tmp_path: Path, words: tup
     assert not (tmp_path / "reports").exists()
 
 
-@pytest.mark.parametrize("audit", ["privacy", "faithfulness"])
+BEYOND = {
+    "test_membership_scores": ("privacy", ("--member-texts", "in.jsonl", "--held-out-texts", "out.jsonl")),
+    "test_method": ("faithfulness", ("--faithfulness-samples", "samples.jsonl")),
+    "test_refusal": ("bias", ("--bias-requests", "requests.jsonl")),
+    "test_counterfactual_swap": ("bias", ("--bias-swaps", "swaps.jsonl")),
+    "test_counterfactual_continuation": ("bias", ("--bias-swaps", "swaps.jsonl")),
+    "test_preference_grid": ("bias", ("--bias-grid", "grid.toml")),
+}
+
+
+@pytest.mark.parametrize("test", BEYOND)
 def test_a_text_beyond_the_window_is_named_by_the_tokenizer_alone(
-    configure: Configure, tmp_path: Path, audit: str
+    configure: Configure, tmp_path: Path, test: str
 ) -> None:
-    short, long = "A short text of its own, number {}.", "The rain fell on the roof. " * 4000
+    short, long = "A short text of its own, number {}.", "The rain fell on the roof. " * 300
     rows = [short.format(number) for number in range(5)] + [long]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
-    (tmp_path / "out.jsonl").write_text("".join(json.dumps({"text": f"Not {row}"}) + "\n" for row in rows[:-1]))
-    (tmp_path / "samples.jsonl").write_text(json.dumps({"id": "long", "prompt": long, "generation": "Rain."}) + "\n")
-    words = {
-        "privacy": ("--member-texts", "in.jsonl", "--held-out-texts", "out.jsonl"),
-        "faithfulness": ("--faithfulness-samples", "samples.jsonl"),
-    }[audit]
+    made = {
+        "in": [{"text": row} for row in rows],
+        "out": [{"text": f"Not {row}"} for row in rows[:-1]],
+        "samples": [{"id": "long", "prompt": long, "generation": "Rain."}],
+        "requests": [{"text": f"{row} Write to a {{group}} about it."} for row in rows],
+        "swaps": [{"text": f"{row} He spoke to the man. | It was late."} for row in rows],
+    }
+    for name, records in made.items():
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    grid = (REPOSITORY / "fixtures" / "bias" / "preference_en.toml").read_text(encoding="utf-8")
+    (tmp_path / "grid.toml").write_text(grid.replace('"The {group} is",', f'"{long}The {{group}} is",'))
+    audit, words = BEYOND[test]
     session = audit_session(configure("--model", "tiny", *words))
-    test = suite(audit).test_membership_scores if audit == "privacy" else suite(audit).test_method
-    source = source_of(test)
+    tokenizer: Any = load_tokenizer("tiny")
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    source = source_of(getattr(suite(audit), test))
     assert source is not None
     cases = [case for case in source.cases(session.options) if case.skip is None]
-    with pytest.raises(
-        ContextError, match=r"(begins 'The rain|sample long).* needs \d{4,} tokens, and model tiny reads"
-    ):
+    with pytest.raises(ContextError, match=r"(The rain|sample long).* needs \d{4,} tokens, and model tiny reads"):
         for case in cases:
-            check_case(
-                session, Selection(case, session.options.models[0], "cpu", source=source), load_tokenizer("tiny")
-            )
+            check_case(session, Selection(case, session.options.models[0], "cpu", source=source), tokenizer)
 
 
 def test_json_rows_hold_their_places(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ OPTIONS = (
         "--bias-margin",
         "equivalence margin of a contrast, in nats",
         default=0.5,
-        type=real_number(above=0, unit="nats"),
+        type=real_number(above=0, most=100, unit="nats"),
         metavar="NATS",
     ),
     AuditOption(
