@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,9 +17,12 @@ from safetensors.torch import load_file, save_file
 
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
+from lm_audit.models.checks.make import _tell_dead_norms
+from lm_audit.models.checks.stored_buffers import tell_buffers
 from lm_audit.models.checks.weights_fit import check_finite
 from tests.models.pretrained import llama
-from tests.models.small_models import edit_json, save_small_llama
+from tests.models.scoring.small_models import small_module
+from tests.models.small_models import edit_json, save_small_llama, small_llama
 from tests.present import present
 
 Tensors = dict[str, Any]
@@ -144,28 +148,85 @@ def test_what_the_library_says_of_weights_is_told(tmp_path: Path) -> None:
         load_model(folder, device="cpu")
 
 
-def test_buffers_of_older_versions_still_load(folder: Path, tmp_path: Path) -> None:
-    from transformers import GPT2Config, GPT2LMHeadModel
+def frequencies(base: float, numbers: int = 4) -> torch.Tensor:
+    return 1 / base ** (torch.arange(numbers) / numbers)
 
-    from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
+def heard(module: Any, folder: Path, stored: Tensors) -> list[str]:
+    """What is told of buffers that lie beside the weights of ``module`` in a file."""
+    save_file(stored, folder / "stored.safetensors")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tell_buffers(module, [folder / "stored.safetensors"], "m")
+    return [str(one.message) for one in told]
+
+
+LINEAR = {"rope_type": "linear", "rope_theta": 5e5, "factor": 4.0}
+INVERSE = "model.layers.1.self_attn.rotary_emb.inv_freq"
+
+
+@pytest.mark.parametrize(
+    ("rope", "stored", "told"),
+    [
+        (None, frequencies(1e4), False),
+        (None, frequencies(1e4).half(), False),
+        (None, frequencies(1e6), True),
+        (None, frequencies(1e4) / 4, True),  # scaled by hand, and its config does not say so
+        (LINEAR, frequencies(5e5), False),  # older versions saved them unscaled
+        (LINEAR, frequencies(5e5) / 4, False),
+        (LINEAR, frequencies(1e4), True),
+    ],
+)
+def test_frequencies_that_older_versions_saved(tmp_path: Path, rope: Any, stored: torch.Tensor, told: bool) -> None:
+    module = small_llama(**({} if rope is None else {"rope_parameters": rope}))
+
+    messages = heard(module, tmp_path, {INVERSE: stored})
+
+    assert [f"frequencies of the rotation ({INVERSE})" in one for one in messages] == [True] * told
+
+
+def test_masks_that_older_versions_saved(tmp_path: Path) -> None:
+    """GPT-2 keeps none any more; those of GPT-Neo's local layers are windows."""
+    ones, gpt2, neo = torch.ones(1, 1, 48, 48), small_module("gpt2"), small_module("gpt_neo")
+    window = dict(neo.named_buffers())["transformer.h.1.attn.attention.bias"]
+
+    assert heard(gpt2, tmp_path, {"transformer.h.0.attn.bias": ones.tril().to(torch.uint8)}) == []
+    assert heard(gpt2, tmp_path, {"transformer.h.0.attn.masked_bias": torch.tensor(-1e4)}) == []
+    (message,) = heard(gpt2, tmp_path, {"transformer.h.1.attn.bias": ones})
+    assert "hold a mask (transformer.h.1.attn.bias) that its config does not give" in message
+    assert heard(neo, tmp_path, {"transformer.h.1.attn.attention.bias": window.clone()}) == []
+    assert heard(neo, tmp_path, {"transformer.h.1.attn.attention.bias": torch.ones_like(window).tril()}) != []
+
+
+def test_buffers_of_older_versions_still_load(folder: Path) -> None:
     rewrite(folder, lambda t: t | {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4)})
-    load_model(folder, device="cpu")
 
-    gpt2 = tmp_path / "gpt2"
-    shape: dict[str, Any] = {
-        "n_embd": 16,
-        "n_layer": 1,
-        "n_head": 2,
-        "n_positions": 32,
-        "bos_token_id": 1,
-        "eos_token_id": 2,
-    }
-    GPT2LMHeadModel(GPT2Config(vocab_size=259, **shape)).save_pretrained(gpt2)
-    byte_tokenizer(32).save_pretrained(gpt2)
-    masks = {"attn.bias": torch.ones(1, 1, 32, 32), "attn.masked_bias": torch.tensor(-1e4)}
-    rewrite(gpt2, lambda t: t | {f"transformer.h.0.{name}": value for name, value in masks.items()})
-    load_model(gpt2, device="cpu")
+    with pytest.warns(UserWarning, match="frequencies of the rotation"):
+        load_model(folder, device="cpu")
+
+
+def test_a_model_that_reads_nothing(folder: Path) -> None:
+    """Zeros in its last norm, which is no matrix."""
+    rewrite(folder, lambda t: t | {"model.norm.weight": torch.zeros(16)})
+
+    with pytest.warns(UserWarning) as told:
+        load_model(folder, device="cpu")
+    messages = [str(one.message) for one in told]
+    assert any(
+        "answers the same whatever it reads: another first of 8 tokens moves no logit" in one for one in messages
+    )
+    assert any("nothing but zeros in the weights of model.norm, by which all is multiplied" in one for one in messages)
+
+
+def test_norms_that_add_one_may_be_zeros(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    module = small_module("gemma")
+    for part in module.modules():
+        if "Norm" in type(part).__name__:
+            part.weight.data.zero_()
+
+    _tell_dead_norms(module, tmp_path)
+
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

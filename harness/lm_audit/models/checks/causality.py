@@ -6,6 +6,8 @@ seen the very token that they predict. Others (ProphetNet) see how long the whol
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 
 from lm_audit.errors import ModelError
@@ -16,6 +18,8 @@ _TOKENS, _BEGUN = 8, 5
 _SHARE = 1e-3
 """How much of what a token changes after itself may appear before it: rounding in float32, not information."""
 _HALF_SHARE = 0.05
+_LEAST = 1e-6
+"""Logits that move by less do not move."""
 
 
 @torch.inference_mode()
@@ -23,7 +27,8 @@ def prove_causal(module: CausalModule, name: str) -> None:
     """``ModelError`` with the reason where the last of eight tokens, or that there are more, moves the logits before.
 
     Costs four forward passes of at most eight tokens. Earlier logits are compared with how far they move when a token
-    before them changes, so that neither the scale of the logits nor rounding in half precision decides.
+    before them changes, so that neither the scale of the logits nor rounding in half precision decides. A model whose
+    logits do not move at all is a warning.
     """
     if getattr(module.config, "is_encoder_decoder", False):
         raise ModelError(f"model {name} is an encoder-decoder model; only causal language models are audited")
@@ -42,7 +47,13 @@ def prove_causal(module: CausalModule, name: str) -> None:
         module.train(training)
     if not all(bool(torch.isfinite(table).all()) for table in (base, last, first, begun)):
         return  # a request that gives NaN is refused by its number
-    scale = max(_distance(base[1:], first[1:]), 1e-6)
+    if (moved := _distance(base, first)) < _LEAST:
+        warnings.warn(
+            f"model {name} answers the same whatever it reads: another first of {_TOKENS} tokens moves no logit (by"
+            f" {moved:.1g}), as where weights are zeros or all alike",
+            stacklevel=2,
+        )
+    scale = max(_distance(base[1:], first[1:]), _LEAST)
     most = scale * (_SHARE if module.dtype in (torch.float32, torch.float64) else _HALF_SHARE)
     if (moved := _distance(base[:-1], last[:-1])) > most:
         raise ModelError(

@@ -39,6 +39,7 @@ _OF_ALL = ("LlamaTokenizer", "GPT2Tokenizer", "TokenizersBackend", "PreTrainedTo
 def tell_make(module: CausalModule, config: Mapping[str, Any], folder: Path, tokenizer_folder: Path) -> None:
     """Warn, with the evidence, where weights or files of ``folder`` speak of another make than its ``config``."""
     kind = str(text_config(module.config).model_type)
+    _tell_dead_norms(module, folder)
     norms = _norms_speak(module)
     others = list(_files_speak(kind, config, tokenizer_folder))
     weighty = norms is not None and (norms[1] or others or _is_of_another(config, module))
@@ -49,6 +50,19 @@ def tell_make(module: CausalModule, config: Mapping[str, Any], folder: Path, tok
             f" {type(module).__name__} computes as {kind} does, so that with weights of another make every number is"
             " wrong: check model_type and architectures",
             stacklevel=3,
+        )
+
+
+def _tell_dead_norms(module: CausalModule, folder: Path) -> None:
+    """Warn of norms that multiply by nothing but zeros: what lies behind them reads nothing."""
+    width = int(module.get_input_embeddings().embedding_dim)
+    parts: list[tuple[str, Any]] = [(name, part) for name, part in module.named_modules() if _is_norm(part, width)]
+    dead = [name for name, part in parts if not bool(part.weight.any()) and _adds_one(part) is False]
+    if dead:
+        warnings.warn(
+            f"{folder}: nothing but zeros in the weights of {listed(dead)}, by which all is multiplied: what lies"
+            " behind reads nothing, as in a file that was not written to its end",
+            stacklevel=4,
         )
 
 

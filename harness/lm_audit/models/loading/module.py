@@ -18,6 +18,7 @@ from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.checks.make import tell_make
 from lm_audit.models.checks.plain_english import tell_nonsense
 from lm_audit.models.checks.proofs import Proofs
+from lm_audit.models.checks.stored_buffers import tell_buffers
 from lm_audit.models.checks.tokenizer_frame import tell_frame
 from lm_audit.models.checks.tokenizer_reads import evaluate, tell_class, tell_dates, tell_losses, tell_templates
 from lm_audit.models.checks.unread_settings import tell_unfollowed, tell_unread
@@ -92,6 +93,7 @@ def load_module(
     _count_decoder_layers(module)
     check_fit(report, _where(name, checkpoint.folder))
     check_layers((entry.name for entry in checkpoint.entries), module.state_dict(), _where(name, checkpoint.folder))
+    tell_buffers(module, checkpoint.weights, _where(name, checkpoint.folder))
     _check_blocks(module, checkpoint)
     _check_rotation(module, checkpoint)
     heard.tell_of_numbers(name)
