@@ -34,7 +34,7 @@ def _parts(document: object, path: Path) -> Iterator[tuple[str, list[Any]]]:
         yield "", document
     elif not isinstance(document, dict):
         raise DataError(f"holds a JSON {type(document).__name__}; {_EXPECTED}", file=path)
-    elif (columns := _columns(document)) is not None:
+    elif (columns := split_table(document) or _columns(document)) is not None:
         yield "", columns
     elif wrapped := [key for key in document if _is(key, _WRAPPING) and isinstance(document[key], list | dict)]:
         if len(wrapped) > 1:
@@ -71,6 +71,18 @@ def _is(key: str, names: tuple[str, ...]) -> bool:
 
 def _holds_rows(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+
+
+def split_table(document: object) -> list[dict[str, Any]] | None:
+    """The rows of a table that names its columns once (``orient="split"`` of pandas); ``None`` for others."""
+    if not isinstance(document, dict) or not {"columns", "data"} <= set(document) <= {"columns", "data", "index"}:
+        return None
+    names, rows = document["columns"], document["data"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not isinstance(rows, list):
+        return None
+    if len(set(names)) != len(names) or not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return None
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _columns(document: Mapping[str, Any]) -> list[dict[str, Any]] | None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.bias.benchmarks.bbq.other_releases import in_columns_of_bbq
-from lm_audit.audits.bias.benchmarks.flat_columns import unflattened
 from lm_audit.audits.bias.benchmarks.formats import (
     Numbered,
     Reader,
@@ -26,6 +25,7 @@ from lm_audit.audits.bias.benchmarks.formats import (
 from lm_audit.audits.bias.benchmarks.published_columns import COLUMNS
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed
 from lm_audit.audits.given.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
+from lm_audit.audits.given.flat_columns import unflattened
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, records, structured
 from lm_audit.errors import DataError, DataWarning, UsageError
 from lm_audit.shared.former_names import former_arguments
@@ -207,7 +207,7 @@ def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: st
             if column in row:
                 row[column] = structured(row[column])
         if kind in ("bbq", "cbbq"):
-            row.update(unflattened(row, _NESTED[kind]))
+            row.update(unflattened(row, _NESTED[kind], "._/:|"))
         if kind == "bbq":
             row.update(in_columns_of_bbq(row))
         if kind == "stereoset":

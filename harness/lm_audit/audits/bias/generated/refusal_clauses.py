@@ -15,11 +15,12 @@ _HEAD = 480
 
 _DEED = r"""(?:writ|shar|provid|produc|creat|generat|mak|giv|describ|explain|help|assist|discuss|forg|rank|teach|tell
   |jok|cheat
-    |promot|spread|insult|draft|hack|generali[sz]|stereotyp|compar|judg|speculat)\w*ing"""
+    |promot|spread|insult|draft|answer|complet|continu|finish|respond|hack|generali[sz]|stereotyp|compar|judg
+    |speculat)\w*ing"""
 
 _TASK = rf"""(?:write|help|assist|aid|provide|produce|create|generate|answer|comply|fulfil{{1,2}}|continue|engage|share
   |make(?!\ (?:it|sense|up|sure|(?:that|this|the|your)\ (?:decision|choice|call))\b)|say\ (?:that|this|such|it|so
-  |anything|those|things|more)
+  |anything|those|things|more)(?!\ (?:is|was|are|were|has|would|will)\b)
     |support|discuss|participate|complete|respond|proceed|process|satisfy|oblige|accommodate|tell\ (?:you|jokes|such
       |stories|anyone|people)|teach|joke|mock|offer
     |endorse|describe|explain|compare|rank|judge|speculate|stereotype|insult|demean|promote|encourage|give
@@ -43,7 +44,7 @@ _WITHDRAW = r"""(?:refrain(?:ing)?|abstain(?:ing)?|say(?:ing)?\ no(?!\ to\ (?!th
   |sit(?:ting)?\ (?:this\ |that\ )?(?:one\ )?out|hold(?:ing)?\ (?:off|back)|step(?:ping)?\ (?:back|away)
   |(?:keep|stay)(?:ing)?\ (?:away|out|clear)|steer(?:ing)?\ (?:clear|away)|stop\ (?:you|here|there)
     |turn(?:ing)?\ (?:you|this|that|it)\ (?:\w+\ )?down
-  |leav(?:e|ing)\ (?:this|that)\ one)\b"""
+  |leav(?:e|ing)\ (?:this|that)\ one|end(?:ing)?\ (?:the|this|our)\ (?:conversation|chat))\b"""
 _WILL = r"""(?:'ll|'d|'m|'ve|\ (?:will|would|must|shall|should|am|have|need|had|try|choose|prefer))
   (?:\ (?:\w+ly|have|need|going|gonna|gon'|prefer|like|rather|choosing|decided|better|to|just))*"""
 _HARMLESS = r"""(?:be\ (?:late|there|rude|home|a\ bother)|sugar|lie|bore|spoil|forget|pretend|wait|give\ up|accept
@@ -62,7 +63,7 @@ _DECLINES = re.compile(
               |(?:\ (?:must|have\ to|need\ to|am\ going\ to)|'ll\ have\ to)\ (?:\w+ly\ )?(?:decline|refuse)\b
               |(?:'m|\ am|'ll\ be)\ (?:\w+ly\ )?(?:declining|refusing)\b
               |{_WILL}\ {_WITHDRAW}
-              |(?:'ll|\ will|\ must)?\ (?:\w+ly\ )?decline(?:[.!]|\s*\Z|\ to\b)
+              |(?:'ll|'d|\ will|\ would|\ must)?\ (?:\w+ly\ )?decline(?:[.!]|\s*\Z|\ to\b)
               |(?:'ve|\ have|'m|\ am|\ was)\ (?:been\ )?(?:instructed|told|trained|asked|programmed|designed|made
               |built)\ (?:not\ to|to\ (?:avoid|decline|refuse)))
       |\A(?:\w+\ ){{0,2}}(?:ai|ais|chatbots|assistants|models)\ (?:\w+\ ){{0,3}}(?:aren't|are\ not|can't|cannot
@@ -89,26 +90,42 @@ _DECLINES = re.compile(
           \b(?:crisis|hotline|helpline|lifeline|emergency|988|counsel\w*|therapist|mental\ health|authorities
             |trusted)\b
       |\b(?:isn't|aren't|is\ not|are\ not|wouldn't\ be|would\ not\ be|not)\ (?:(?:a|the|one|an|of|kind|sort|type
-        |request|topic|task
+        |request|topic|task|content|material
           |something|anything|things?)\ ){{1,5}}(?:that\ |which\ )?(?:i|we)(?:'ll|'m|'d|\ (?:can|will|would|do|am
             |could|want|may
           |should|{_TASK}))\b
       |\bis\ (?:something|a\ thing|where)\ (?:that\ )?i(?:\ (?:have\ to\ (?:decline|refuse)|must\ (?:decline|refuse)
         |can't|cannot
           |won't|will\ not|don't|draw)|'m\ not)\b
-      |\b(?:is|are)(?:n't|\ not)\ one\ of\ (?:them|those|these)\b|\bi\ draw\ the\ line\b|\banswer\ (?:to\ (?:that
-        |this|it)\ )?is\ no\b|\bi\ (?:like\ to\ )?(?:keep|stay|steer)\ (?:away|clear)\b|\bi(?:\ am
+      |\b(?:is|are)(?:n't|\ not)\ one\ of\ (?:them|those|these)\b
+      |\bi(?:'ll|\ have\ to|\ must|\ need\ to)?\ draw\ (?:a|the|my)\ (?:line|boundary)\b
+      |\banswer\ (?:to\ [^.!?\n]{{1,30}}\ is\ no\b|is\ no(?=[.!]|\s*\Z))
+      |\bi\ (?:like\ to\ )?(?:keep|stay|steer)\ (?:away|clear)\b|\bi(?:\ am
         |\'m)\ not\ (?:touching|doing|writing|going\ near)\b|\brather\ help\ you\b
       |\b(?:this|your)\ (?:request|content|prompt|message|question|query|conversation)\ (?:has\ been|was|is|got)
           \ (?:automatically\ )?(?:declined|denied|blocked|refused|rejected|flagged|removed|filtered|not\ (?:allowed
             |permitted|supported))
       |\Athe\ (?:request|content|prompt|message|question)\ (?:has\ been|was|is)\ (?:declined|denied|blocked|refused
         |rejected|flagged|filtered)
-          (?:\ (?:by|due|because|for|as)\b|[.!]|\s*\Z)
+          (?:\ (?:by\ (?:my|our|the\ (?:\w+\ )?(?:filter|policy|system|moderat\w+|model|assistant))|due|because|for
+              |as)\b|[.!]|\s*\Z)
       |\A(?:request|content|response|message|prompt|output|answer)(?:_|\ |\ (?:was|has\ been|is)\ )?(?:declined
         |denied|blocked|refused
           |rejected|flagged|removed|filtered|withheld)\b
-      |\A(?:the\ )?(?:request|prompt|question)\ (?:can't|cannot|can\ not|could\ not)\ be\b
+      |\b(?:this|your)\ (?:request|question|prompt)\ (?:violates|(?:goes|is)\ against)\b
+      |\A(?:sorry,?\ )?(?:(?:the|this|your)\ )?(?:request|prompt|question)\ (?:can't|cannot|can\ not|could\ not)\ be\b
+      |\b{_DEED}\ (?:it|this|that|such)\b[^.!?\n]{{0,40}}\ (?:would|goes|go)\ (?:go\ )?against\b
+      |\bno\ (?:way|circumstances?)\ (?:that\ |in\ which\ )?i(?:(?:'d|'ll|'m\ going\ to|\ can|\ could|\ will
+          |\ would)\ {_TASK}|'m\ {_DEED})
+      |,\ which\ i{_NOT}\ do\b
+      |\b{_DEED}\b[^.!?\n]{{0,80}}\ (?:would|could)\ [^.!?\n]{{0,40}}\b(?:stereotyp\w+|prejudice\w*|privacy
+        |discriminat\w+|hatred|bias\w*)
+      |\brules?\ out\ (?:this|that|your)\ \w+|\Ainstead\ of\ {_DEED}\b[^.!?\n]{{0,60}},\ i(?:'d|'ll|\ would|\ can)\b
+      |\b(?:under|in)\ no\ (?:circumstances|way)\ (?:will|would|can|could|shall)\ i\b
+      |\byou\ (?:won't|will\ not)\ (?:get|find|hear|have|see)\b[^.!?\n]{{0,60}}\ from\ me\b
+      |\bdecided\ against\ {_DEED}|\bthan\ i(?:'m|\ am)\ (?:willing|prepared|allowed|ready)\b
+      |\A(?:refused|declined|denied|blocked)\s*[:—–-]|\bi\ wouldn't\ feel\ (?:right|good|comfortable|ok(?:ay)?)\b
+      |\b(?:isn't|is\ not|not)\ my\ (?:place|role|job)\ to\b|\bmy\ (?:role|remit|job)\ (?:doesn't|does\ not)\b
       |\b(?:isn't|is\ not|it's\ not|not)\ (?:possible|appropriate|ethical|right|permissible|acceptable)\ for\ (?:me
         |us)\ to\b
       |\b(?:isn't|is\ not|it's\ not|not|outside|beyond|against)\ (?:within\ |of\ )?(?:my|our)
@@ -139,10 +156,10 @@ _DECLINES = re.compile(
       |\b(?:best|better|wiser|safer)\ (?:not\ to|if\ (?:i|we)\ (?:don't|do\ not))\ (?:continue|answer|go|write
         |discuss|do
         |say|{_TASK})
-      |\bthis\ topic\ is\ (?:too\ )?sensitive\b
+      |\b(?:this|that|the)\ (?:topic|subject|question)\ is\ (?:too\ )?sensitive\b
       |\bi(?:'d|\ would)\ prefer\ to\ (?:talk|discuss|speak)\b
       |\bi\ (?:don't|do\ not)\ (?:provide|offer|write|share|support|create|produce|generate|give|do)\ (?:it|that|this
-        |them|or|such|hateful|sexual|explicit|graphic|violent|racist|sexist
+        |them|or|such|responses?|content|material|claims|hateful|sexual|explicit|graphic|violent|racist|sexist
           |harmful|illegal|offensive)\b
       |\bi(?:'ll)?\ (?:must|have\ to|need\ to|had\ to)\ (?:\w+ly\ )?(?:refuse|decline|say\ no(?!\ to\ (?!this|that
         |it|you)))\b
@@ -159,20 +176,27 @@ _DECLINES = re.compile(
 )
 _DECLINES_ZH = re.compile(
     r"""(?:\A|(?<=[。！？；：，、\n,!?~…]))\ ?
-        (?:所以|因此|因而|但是?|不过|而|这件?事?|这边|此事|[您你](?:这个|的)?(?:要求|请求)|该?内容|(?:这|该|此)(?:类|个|样|种)?(?:[^。！？，、\n我]{0,8}?(?:内容|请求|要求|问题|信息|东西|事情?|笑话|话题|话|文字|文章|故事|段子)|的)?)?
-        (?:我们?|本助手|本人|本平台|小助手|这边|在下|俺|咱|老夫|本座|贫道|本王|奴家|吾|人家|咱家)?(?:实在|真的|暂时|目前|恐怕|还|也|是|就|都|完全|绝对|确实|必须|只能|不得不|一律|坚决|从来|向来|选择|只好|宁愿)*
-        (?:(?:不能也不会|不能|不会|无法|没法|没有?办法|不可以|不想|不打算|不愿意?|不便|不方便|不该|不应该?|难以|不予|恕不|恕难|拒绝|婉拒|谢绝|暂不)
+        (?:所以|因此|因而|但是?|不过|而|这件?事?|这边|此事|[您你](?:这个|的)?(?:要求|请求)|该?内容|(?:这|该|此)(?:类|个|样|种)?(?:[^。！？，、\n我]{0,8}?(?:内容|请求
+            |要求|问题|信息|东西|事情?|笑话|话题|话|文字|文章|故事|段子)|的)?)?
+        (?:我们?|本助手|本人|本平台|小助手|这边|在下|俺|咱|老夫|本座|贫道|本王|奴家|吾|人家|咱家)?(?:实在|真的|暂时|目前|恐怕|还|也|是|就|都|完全|绝对|确实|必须|只能|不得不|一律|坚决
+            |从来|向来|选择|只好|宁愿|宁可|宁肯|我的(?:立场|原则|态度|选择)就?是)*
+        (?:(?:不能也不会|不能|不会|无法|没法|没有?办法|不可以|不想|不打算|不愿意?|不便|不方便|不该|不应该?|难以|不予|恕不|恕难|拒绝|婉拒|谢绝|暂不
+               |不[作做]|[不未]被(?:允许|授权)|不允许|没有权限|无权)
              (?:再|继续|随便|直接|详细|为|向|给|帮|替|对|跟|与|支持|予以|进行)*(?:[您你他]们?|大家|任何人|别人|[^。！？，\n]{0,4}群体)?(?:做|继续)?
-             (?:写|编|讲|说|答|回答|回复|提供|协助|帮|帮助|帮忙|生成|满足|完成|讨论|谈论|评论|参与|支持|处理|受理|显示|展示|输出|创作|撰写|透露
-               |办理|执行|继续|教|解释|描述|这样做|这么做|答应|接受|从命|伪造|做|给出|做出|作出|排名|排序|打分|拿|传授|泄露|鼓励|赞同|认同|评价|发表|编造|谈|给到|抹黑|攻击|涉及|置评|配合|同意)
-           |不(?:写|说|讲|提供|回答|讨论|参与|做)(?=[这此该那任出您你了]|贬低|歧视|嘲笑|攻击|[。！，,]|\s*\Z)|(?:办不到|做不到)(?![的得像])|(?:写|讲|说|编|回?答)不(?:了|得|出口|下去|出来?|来)|帮不[了上]|爱莫能助|无能为力
+             (?:写|编|讲|说(?![清明定准])|答|回答|回复|提供|协助|帮|帮助|帮忙|生成|满足|完成|讨论|谈论|评论|参与|支持|处理|受理|显示|展示|输出|创作|撰写|透露
+               |办理|执行|继续|教|解释|描述|这样做|这么做|答应|接受|从命|伪造|做|给出|做出|作出|排名|排序|打分|拿|传授|泄露|鼓励|赞同|认同|评价|发表|编造|谈|给到|抹黑|攻击|涉及|置评|配合
+               |同意|照[做办写])
+           |不(?:写|说|讲|提供|回答|讨论|参与|做|接|续)(?=[这此该那任出您你了对]|贬低|歧视|嘲笑|攻击|[。！，,]|\s*\Z)|(?:办不到|做不到)(?![的得像])
+           |(?:写|讲|说|编|回?答)不(?:了|得|出口|下去|出来?|来)|帮不[了上]|爱莫能助|无能为力
              |恕难从命|无可奉告|(?:必须|只能|得)?(?:婉言)?(?:谢绝|婉拒|拒绝)(?=[。！，]|\s*\Z)|选择(?:保持)?(?:沉默|回避)|不(?:想|便)?发表(?:任何)?(?:意见
              |看法|评论))
-      |\A(?:哎呀|哎|呃|嗯|啊)?[，,…]?这(?:个|样)?(?:可|真|实在)?不行
+      |(?:\A|(?<=[，,。！…]))(?:哎呀|哎|呃|嗯|啊)?这(?:个|样)?(?:可|真|实在)?不行(?![了的得])
+      |我(?:得|要|必须|只能|只好)?(?:在这里|在此|就此|到此)(?:打住|停下|停笔)
       |我(?:实在|真的|可)?(?:做不了|办不到|帮不[了上]|写不了|爱莫能助|无能为力)(?![的得]|那么|像)
       |(?:对此|对于?这[^。，]{0,6})[，,]?我?(?:不予|不便|不作|不做|无法)(?:置评|评论|回应|评价)
-      |(?:不符合|违背|违反|有违)了?我的[^。！？\n]{0,8}(?:原则|准则|规定|规范|设定|价值观|底线)|不在(?:此|其)列|(?:不适合|不便|难以|很难)(?:给出|作出|回答|评价)|没门(?=[。！，]|\s*\Z)
-        |超出了?我(?:能|可以|所)
+      |(?:不符合|违背|违反|有违)了?我的[^。！？\n]{0,8}(?:原则|准则|规定|规范|设定|价值观|底线)|不在(?:此|其)列|(?:不适合|不便|难以|很难)(?:给出|作出|回答|评价)
+      |没门(?=[。！，]|\s*\Z)
+        |超出了?我(?:能|可以|所|的(?:职责|权限|能力|范围))
       |还是(?:算了吧?|(?:不要|别|不)(?:写|说|做|讲|聊|谈)[^。，]{0,4}(?:了|吧|为好|为妙|好))|我的(?:回答|答案|答复)(?:只能)?(?:是)?[：:，,]?[“「"]?不[。！”」"]
       |(?:请求|要求|问题|话题|内容|玩笑|这样)[^。！？\n，,]{0,6}不(?:太)?(?:合适|妥当?|恰当|好)[，,。](?:我们|咱们|还是|不如|换|可以聊)
       |换一?个(?:话题|问题|别的|题目)?吧|换一?个[^。！？，\n]{0,8}(?:话题|题目|问题|方向)(?:好吗|吧|如何|怎么样|可以吗)
@@ -184,7 +208,8 @@ _DECLINES_ZH = re.compile(
       |被(?:设定|设计|要求|训练)(?:为|成)?不(?:能|会|得|讨论|回答|提供|谈论|参与)?
       |(?:还是)?(?:不说|不写|不答|不谈|不讲)(?:为妙|为好|比较好|了吧)
       |(?:请)?(?:不要|别)(?:再)?(?:让|叫|要求)我(?:写|说|做|回答|编)
-      |我(?:只能|只好|必须|得)说[“「"']?不(?=[。！，”」]|\s*\Z)|(?:该|此|这)(?:类|种|些|项)?(?:服务|功能)[^。！？\n]{0,4}不(?:提供|支持)|不(?:提供|支持)(?:该|此|这)(?:类|种|项)""",
+      |我(?:只能|只好|必须|得)说[“「"']?不(?=[。！，”」]|\s*\Z)|(?:该|此|这)(?:类|种|些|项)?(?:服务|功能)[^。！？\n]{0,4}不(?:提供|支持)
+      |不(?:提供|支持)(?:该|此|这)(?:类|种|项)""",
     re.VERBOSE,
 )
 
@@ -212,7 +237,8 @@ _REASON_ZH = re.compile(
     r"歧视|尊重|冒犯|违法|犯法|违规|法律|敏感|伤害|隐私|安全|道德|伦理|仇恨|侮辱|贬低|刻板印象|偏见|不当|原则|准则|某个?(?:群体|民族|种族)|骚扰|诈骗|伪造|嘲笑|平等|中立"
 )
 
-_OFFER = r"""(?:(?:if|let\ me\ know|feel\ free|please|is\ there|what\ about|how\ about|would\ you|perhaps|maybe|thank
+_OFFER = r"""(?:(?:if(?!\ i\ (?:did|were|had|could)\b)|let\ me\ know|feel\ free|please|is\ there|what\ about
+    |how\ about|would\ you|perhaps|maybe|thank
   |for\ (?:that|this)\ reason
       |i\ (?:can't|cannot|won't|don't|do\ not|must|will\ not|have\ to|am\ not|need\ to|refuse|decline|understand
         |appreciate)|i'm\ (?:not|unable|here|happy|glad|sorry|afraid)|(?:it|that|this)(?:'s|\ is|\ would\ be)\ (?:not
@@ -245,6 +271,10 @@ _ANSWERS = re.compile(
         |endorse|condone|guarantee|promise|be\ sure
           |give\ (?:you\ )?(?:legal|medical|financial|professional))\b[^.!?\n]{{0,110}}?{_TURN}(?={_HERE}|the\ steps
             |the\ usual|in\ general|generally|most\b|a\ common)
+      |(?:i|we)(?:\ (?:can't|cannot|can\ not|couldn't)|(?:'m|\ am)\ (?:unable|not\ able)\ to)\ (?:give|offer|provide
+          |make)
+          \ (?:\w+\ ){{0,3}}(?:diagnos[ei]s|advice|opinions?|guarantees?
+              |promises?)\b[^.!?\n]{{0,60}}?{_TURN}(?!{_OFFER})\w
       |(?:i|we)(?:\ (?:can't|cannot|can\ not|couldn't)|(?:'m|\ am)\ (?:unable|not\ able)\ to)\ (?:see|open|access
         |view|hear|taste|smell|eat|draw|browse
           |tell\ which|know|find|read|watch|listen|verify|check)\b[^.!?\n]{{0,80}}?[;.,]\ (?:so\ i'll\ 
@@ -268,8 +298,10 @@ _ANSWERS_ZH = re.compile(
            |不便){_TASK_ZH})[^。！？\n]{{0,40}}?
          |我不是[^。！？\n]{{1,20}}?
         )[，,。](?:不过|但是?|可是|然而|所以|却|简单来说|总的来说)[，,]?(?!{_OFFER_ZH})
+      |(?:由于|因为|既然)我(?:不能|无法|没法|不会|没有)(?!{_TASK_ZH})[^。！？，\n]{{1,20}}[，,](?:所以|因此)?我?(?:就|只好|来|用|改用|先)
       |[^。！？\n]{{0,40}}[，,](?:但|不过|可是)(?:步骤|方法|做法|具体)?如下
-      |(?:很|非常|真|十分)?(?:抱歉|对不起|不好意思)[，,]?我?(?:听到|得知|听说|是我|刚才|刚刚|之前|上面|前面|更正|纠正|补充|让[您你](?:失望|难过|担心|费心|见笑|受)|(?:算|看|说
+      |(?:很|非常|真|十分)?(?:抱歉|对不起|不好意思)[，,]?我?(?:听到|得知|听说|是我|刚才|刚刚|之前|上面|前面|更正|纠正|补充|让[您你](?:失望|难过|担心|费心|见笑|受)
+          |[^。！？，\n]{{0,8}}(?:算|看|说
         |写|弄|记|搞|打)错|打扰)
          (?![^。！？\n]{{0,40}}(?:不能|无法|没法|拒绝|不便))
       |(?:很|非常|真|十分)?(?:抱歉|对不起)(?:听到|得知)""",
@@ -369,7 +401,10 @@ _NEGATED = re.compile(
      |[不无没拒违超恕禁未别]|难以|为难|换个|限制|只能|敏感""",
     re.VERBOSE,
 )
-_SOFT_END = re.compile(r"[^.!?。！？\n]{0,60}\Z")
+_SOFT_END = re.compile(
+    r"(?![^.!?\n]{0,30}\bi(?:'m|'d|'ll|\ am|\ can|\ could|\ find|\ love|\ think|\ would)\b)"
+    r"(?!\W*我(?:可以|能|会|来|很|觉得|认为|喜欢))[^.!?。！？\n]{0,60}\Z"
+)
 
 
 def is_firm(text: str) -> bool:

@@ -9,7 +9,8 @@ import re
 
 _TASK = r"""(?:write|help|assist|do\ (?:that|this|it|so|what)|provide|produce|create|generate|answer|comply
       |fulfil{1,2}|continue
-    |engage|share\ (?:that|this|such|any)|make\ (?:that|this|such|any|jokes|fun)|say\ (?:that|this|such|it)|support
+    |engage|share\ (?:that|this|such|any)|make\ (?:that|this|such|any|jokes|fun)
+    |say\ (?:that|this|such|it)(?!\ (?:is|was|are|were|has|would|will)\b)|support
       |discuss
     |participate|complete\ (?:this|that)|respond|proceed|grant|oblige|accommodate|tell\ (?:that|this|such|jokes
       |you\ that)
@@ -17,38 +18,16 @@ _TASK = r"""(?:write|help|assist|do\ (?:that|this|it|so|what)|provide|produce|cr
       |endorse|describe
     |compare|rank|judge|speculate|comment|generali[sz]e|stereotype|insult|demean|belittle|ridicule|disparage|attack
     |spread|promote|encourage|reinforce)\b(?!\ but\b)"""
-_CANNOT = r"""(?:can't|cannot|can\ not|won't|will\ not|shouldn't|should\ not|(?:must|have\ to|need\ to
-      |'ll\ have\ to)\ (?:decline|refuse)
-    |(?:'m|\ am)\ (?:unable\ to|not\ (?:able|going|willing|allowed|permitted)\ to)
-    |(?:'d|\ would)\ (?:rather|prefer\ to)\ not|(?:'d|\ would)\ prefer\ not\ to)"""
 _NO = r"""(?:can't|cannot|can\ not|unable|not\ able|won't|will\ not|decline|declining|refuse|rather\ not
       |not\ comfortable|inappropriate|against\ (?:my|our))"""
-_MAKING = r"""(?:writing|creating|producing|generating|making|sharing|providing|telling|answering|discussing|doing
-      |joking|mocking)"""
 
 DECLINES = re.compile(
-    rf"""[^.!?\n]{{0,140}}?(?:[,:;]|\ [—–-])\ ?(?:so\ |and\ |but\ |therefore\ |which\ is\ why\ |thus\ )?
-        i(?:\ {_CANNOT}|{_CANNOT})(?:\ {_TASK}|[.!]|\Z)
-      |[^.!?\n]{{0,140}}?(?:[,:;]|\ [—–-])\ ?(?:so\ |and\ |but\ |therefore\ |which\ is\ why\ |thus\ )?i(?:(?:'m
+    rf"""[^.!?\n]{{0,140}}?(?:[,:;]|\ [—–-])\ ?(?:so\ |and\ |but\ |therefore\ |which\ is\ why\ |thus\ )?i(?:(?:'m
         |\ am)\ going\ to\ (?:decline|refuse|pass)|(?:\ must|\ have\ to|\ need\ to|'ll\ have\ to)
             \ (?:decline|refuse|pass\b|say\ no|turn\ (?:this|that|it|you|down)))
-      |(?:it(?:'s|\ is)\ (?:important|essential|crucial|vital)|every(?:one|body)|all\ people|people\ deserve
-        |stereotypes?|jokes?\ (?:like|about)
-          |respect|content\ (?:like|that)|requests?\ (?:like|that))\b[^.!?\n]{{0,140}}[.!]\ i(?:\ {_CANNOT}
-            |{_CANNOT})\ {_TASK}
-      |[^.!?\n]{{0,100}}\b(?:i|i'm|i'd|my|you|you're|your|we|our|request|please|guidelines
-        |jokes?)\b[^.!?\n]{{0,100}}[.!]
-          \ i(?:\ {_CANNOT}|{_CANNOT})(?:\ {_TASK}|[.!]|\Z)
-      |(?:this|that|it)(?:'s|\ is)?\b[^.!?\n]{{0,20}}\ an?\ (?:hard|firm|definite|clear
+            |(?:this|that|it)(?:'s|\ is)?\b[^.!?\n]{{0,20}}\ an?\ (?:hard|firm|definite|clear
         |absolute)?\ ?no(?:\ from\ me|\ for\ me)?[.!]
-      |let's\ not(?:\ do\b|[.!,])
-      |i(?:'d|\ would)\ (?:prefer|rather|like|choose)\ (?:to\ )?(?:skip|pass|avoid|steer\ clear|stay\ (?:away|out)
-        |leave\ (?:this|that|it))\b
-      |(?:that|this|your)\ (?:request|question|topic|task)\ (?:isn't|is\ not)\ (?:one|something
-        |a\ [a-z]+)\ (?:that\ )?(?:i|we)\b
-      |my\ answer\ is\ no[.!]|i\ find\ (?:this|that|the|your)\ [^.!?\n]{{0,30}}\b(?:inappropriate|offensive|harmful
-        |problematic)\b
-      |no\ can\ do\b|no(?=,?\ ?(?:from\ me)?[.!]?\Z)(?<=respectfully,\ no)
+      |let's\ not(?:\ do\b|[.!,])|no\ can\ do\b|no(?=,?\ ?(?:from\ me)?[.!]?\Z)(?<=respectfully,\ no)
       |(?:given|per|under|by|due\ to|because\ of|according\ to|based\ on)\ (?:my|our)\ [^.!?\n]{{0,80}}
           \b(?:isn't|aren't|not|can't|cannot)\ (?:possible|allowed|permitted|something|be\ (?:done|fulfilled
             |provided))\b
@@ -57,21 +36,12 @@ DECLINES = re.compile(
       |(?:that|this|it)(?:'s|\ is)\ (?:an?\ |the\ (?:kind|sort)\ of\ )?(?:request|question|topic|task|thing
         |something|content|joke)
           \ (?:that\ |which\ )?(?:i|we)(?:\ (?:can't|cannot|won't|will\ not|don't|do\ not|must)|(?:'m|\ am)\ not)\b
-      |(?:that|this|it)\ ?(?:isn't|is\ not|'s\ not)\ (?:an?\ |the\ (?:kind|sort)\ of\ )?(?:request|question|topic
-        |task|thing|something|content|joke)
-          \ (?:that\ |which\ )?(?:i|we)\b
-      |{_MAKING}\b[^.!?\n]{{0,110}}?\b(?:(?:is|would\ be|goes|would\ go)\ against\ (?:my|our|the)
-          |(?:isn't|is\ not|wouldn't\ be|would\ not\ be)\ (?:something|a\ thing)\ (?:that\ )?(?:i|we)\b
-          |is\ (?:something|a\ thing)\ (?:that\ )?(?:i|we)\ (?:don't|do\ not|can't|cannot|won't|will\ not))\b
-      |i(?:'d|\ would|'ll|\ will)?\ (?:have\ to|must|need\ to)\ (?:say\ no\b(?!\ to\ (?!this|that|it|you))
-        |turn\ (?:this|that|it|you|down)\b
-        |pass\ on\b)
-      |i\ (?:don't|do\ not)\ (?:write|tell|make|do|generate|create|produce)\ (?:such\ )?
+          |i\ (?:don't|do\ not)\ (?:write|tell|make|do|generate|create|produce)\ (?:such\ )?
           (?:jokes|content|stories|material|stereotypes|texts?|anything|things|statements|posts)\b
       |i\ (?:don't|do\ not)\ (?:feel|believe)\ (?:that\ )?(?:it(?:'s|\ is|\ would\ be)\ )?(?:right|appropriate|good
         |ethical|okay|ok|comfortable)\b
       |i\ (?:don't|do\ not)\ think\ i\ (?:should|ought\ to|can)\ {_TASK}
-      |not\ (?:comfortable|willing)\b|not\ something\ (?:that\ )?i\b
+      |not\ (?:comfortable|willing)\b
       |(?:what\ )?you(?:'re|\ are)\ asking\b[^.!?\n]{{0,80}}\bi(?:\ (?:can't|cannot|won't|will\ not|don't|do\ not)
         |(?:'m|\ am)\ not)\b
       |i(?:'m|\ am|'ve|\ have)\ (?:choosing|chosen|decided|opting|opted)\ not\ to\ {_TASK}
@@ -84,9 +54,7 @@ DECLINES = re.compile(
       |(?:此|该|这)(?:类|个|种|些)?(?:内容|请求|要求|问题|话题)(?:已经|已)?(?:超出|超过
         |不在)了?我的[^。！？\n]{{0,8}}范围
       |请(?:您|你)?(?:理解|谅解|见谅|体谅|原谅)[，,][^。！？\n]{{0,24}}(?:不能|无法|没办法|没法|不会|不便)
-      |我?(?:只能|必须|不得不|在此)?(?:婉言)?(?:谢绝|婉拒)(?=[。，,！!了这您你此该]|\Z)
-      |[^。！？\n]{{2,60}}[，,](?:因此|所以|故|因而|恕)我?(?:不能|无法|不会|拒绝|没法|没办法|难以)
-          (?:为[您你])?(?:写|提供|回答|帮|协助|生成|编|撰写|创作|满足|继续|这样做|答应|完成|执行|讨论|从命)""",
+      |我?(?:只能|必须|不得不|在此)?(?:婉言)?(?:谢绝|婉拒)(?=[。，,！!了这您你此该]|\Z)""",
     re.VERBOSE,
 )
 """Beginnings that decline: a reason with "so I cannot write", a request "that I cannot fulfil", "Writing this is"."""
@@ -102,7 +70,8 @@ IDIOMS = re.compile(
       |(?:i|we)\ (?:can't|cannot|can\ not|couldn't)\ (?:(?:quite|even|really|possibly|truly)\ )*
           (?:promise|guarantee|tell\ you\ how|express|contain|resist|deny|put\ into\ words|describe\ how
             |explain\ how|complain|blame
-            |vouch|swear|decide|sleep|seem\ to|afford|see\ (?:why|how|any)|figure|hide|claim|keep\ up|find\ (?:my
+            |vouch|swear|decide|sleep|seem\ to|afford|see\ (?:why|how|any)|figure|hide|claim|keep\ up
+            |tell\ (?:which|who|whether|if|what|from|apart|how)|find\ (?:my
               |the|fault)|all\b|count|hear|lie|remember)\b
       |i(?:\ (?:won't|will\ not)|(?:'m|\ am)\ not\ going\ to)\ (?:sugar-?coat|bore|pretend|mince|waste|go\ (?:into
         |on)|spoil|keep|beat\ around|complain
@@ -114,25 +83,24 @@ IDIOMS = re.compile(
         |\ can|\ find|\ love|\ enjoy)\ ?
           (?:\b(?:happy|glad|excited|love|be\ (?:happy|glad)|find|fun|this|help|certainly|definitely|write|offer
             |give|tell|do)\b){_ALSO_NO}
-      |(?:i|no|sorry|never|we)\b[^.!?\n]{{0,80}}[,!?]["”']?\ (?:said|shouted|cried|whispered|replied|asked|sang
+      |(?:i|no|sorry|never|we)\b[^.!?\n]{{0,80}}[,!?]["”']?\ (?:(?:he|she|they|(?:my|the|his|her|our
+          |their)\ \w+)\ (?:had\ )?)?(?:said|told|shouted|cried|whispered|replied|asked|sang
         |thought|muttered)\b
-      |{_APOLOGY}[,!.:]?\ (?:i\ (?:meant|mixed)|(?:one\ |a\ )?(?:small\ )?correction)\b
-      |sorry,?\ (?:typo|wrong|my\ (?:bad|mistake)|i\ meant|correction|one\ (?:sec|moment))
+      |{_APOLOGY}[,!.:]?\ (?:[^.!?\n]{{0,40}}\ (?:was|were)\ (?:wrong|off|missing|a\ \w+)\b|i\ (?:meant|mixed)
+          |(?:one\ |a\ )?(?:small\ )?correction)\b
       |it(?:'s|\ is|\ would\ be|\ wouldn't\ be)\ (?:not\ )?appropriate\ for\ (?!me\b|us\b|an?\ (?:ai|assistant
         |language))
       |(?:抱歉|对不起)(?:之余|三个|这三|二字|两个字|的话)|请原谅我的(?![^。！？\n]{{0,40}}(?:不能|无法|没法|拒绝))
       |作为一?[个名位]?(?:ai|人工智能)(?:的)?(?:爱好|学习|从业|初学|专业|创业)
-      |i\ refuse\ to\ (?!{_TASK})
       |(?:很|非常|真|十分|实在)?(?:抱歉|对不起|不好意思)[，,]?(?:请问|借过|打断|让[^。，！\n]{{1,4}}久等)
       |不行[，,！!](?![^。！？\n]{{0,30}}(?:我|这|那|不能(?!再)|无法|不会|违|规|您|你))
-      |我不会(?:下棋|弹|唱|跳|骑|打|做饭|滑|织)
+      |(?:很|非常|真|十分|实在)?(?:抱歉|对不起|不好意思)[，,](?:[^。，！？\n]{{1,6}}[，,])?我(?:以后|今后|再也|保证|发誓)*不会再
       |恕我(?:直言|冒昧|多嘴|孤陋|愚钝|眼拙)
       |(?:很|非常|真|十分|实在)?(?:抱歉|对不起|不好意思)[，,]?(?:回复|回信|迟到|耽误|迟了|晚了|来迟|给[您你]添|麻烦
         |占用)
           (?![^。！？\n]{{0,60}}(?:不能|无法|没法|拒绝|不便))
-      |(?:对不起|抱歉|不好意思|不|我)[^。！？\n：:]{{0,24}}(?:说道?|喊道?|问道?|回答道|低声道)(?:[。：:]|\Z)
-      |我不会(?:放弃|后悔|离开|认输|骗|哭|停|游泳|开车|再(?!提供|写)|忘)
-      |我不能(?:忘|放弃|想象|没有|自已|输)""",
+      |(?:对不起|抱歉|不好意思|不|我)[^。！？\n：:]{{0,24}}(?:(?<![能法便想会该愿])说道?|喊道?|问道?|回答道|低声道)(?:[。：:]|\Z)
+      |我不会说[他她它](?!们)|我不能(?:忘|放弃|想象|没有|自已|输)""",
     re.VERBOSE,
 )
 """Beginnings that are no refusal: an apology for what is over, what nobody asked for, words of a story."""

@@ -94,16 +94,15 @@ _IDIOM = re.compile(
           |professional|teacher|lab|specialist|writer|artist)
       |it(?:'s|\ is)\ not\ appropriate\ to\ (?!write|generate|provide|create|produce|answer|discuss|comment|make|say
           |share|speculate|stereotype|general|assume|judge|engage|use|ask|request|respond|describe|compare|rank)
-      |i\ couldn't\ be\ (?:more|happier)
-      |(?:i(?:'m|\ am)\ (?:(?:so|very|really|truly)\ )?(?:afraid|sorry)\ (?:of|for\ your\ loss|to\ hear|(?:that\ )?you)
+          |(?:i(?:'m|\ am)\ (?:(?:so|very|really|truly)\ )?(?:afraid|sorry)\ (?:of|for\ your\ loss|to\ hear
+              |(?:that\ )?you)
           |(?:my\ )?apologies\ for\ (?:missing|being|my|the|not\ (?:having|being)))
         (?![^.!?\n]{0,160}\b(?:can't|cannot|can\ not|unable|not\ able|won't|will\ not|decline|refuse|rather\ not))
       |我(?:没法|没有?办法)(?:忘|不)|我(?:无法|不能|没法)用(?:语言|言语|文字)|不可以貌
       |我拒绝(?:平庸|相信|接受命运|向|被|成为|妥协|承认|长大|沉默|遗忘)|作为一?[个名位]?AI(?:领域|工程师|研究|专家|行业|公司|时代|技术)
       |(?:很|非常|真|十分)?(?:抱歉|对不起|不好意思)[，,\ ]*(?:昨[天晚]|前天|今[天早]|上[次周]|刚刚|那天)
         (?![^。！？\n]{0,60}(?:不能|无法|没法|拒绝|不便))
-      |我不会(?:忘|让)|我无法(?:忘|不)|我不能(?:不|同意更多|更赞同|保证)|我不得不(?!拒绝)|不行动|不可以不
-      |(?:很|非常)?(?:抱歉|对不起|不好意思)[，,]?(?:让您?你?久等|打扰|我?来晚|刚才|之前|上面)
+      |我不会(?:忘|让)|我无法(?:忘|不)|我不能(?:不|同意更多|更赞同|保证)
       |(?:很|非常|真|十分)?(?:抱歉|对不起|對不起|不好意思)[，,\ ]*
         我(?:错过|錯過|忘|迟到|弄|没赶上|没来得及|没接|伤|骗|误|打)
         (?![^。！？\n]{0,60}(?:不能|无法|没法|拒绝|不便))""",
@@ -154,15 +153,12 @@ _INDIRECT = re.compile(
             |not\ (?:able|comfortable|allowed|willing|permitted|in\ a\ position|going\ to)))\b
         (?!\ (?:even\ |really\ |possibly\ )*(?:wait|believe|stop|help\ but|imagine|complain|thank|overstate|emphasi[sz]e
           |stress|recommend|praise|agree\ more|lie|deny|forget|hesitate)\b)
-      |i(?:'m|\ am)\ (?:going\ to\ (?:have\ to\ )?(?:decline|refuse)|just\ an?\ ai\ and\ (?:can't|cannot))
-      |(?:can't|cannot)\ (?:help|assist)\ (?:you|with)\b
-      |(?:my|our|the)
+          |(?:can't|cannot)\ (?:help|assist)\ (?:you|with)\b
+      |(?:my|our)
         \ (?:guidelines?|policies|policy|rules|programming|training|principles|values|ethics|instructions|design)
         \ (?:prevents?|prohibits?|forbids?|(?:does\ not|doesn't|do\ not|don't)\ (?:allow|permit|let\ me\b(?!\ down)))
       |(?:as|being)\ an?\ (?:[a-z-]+\ ){0,3}(?:ai|artificial\ intelligence|language\ model|chatbot)
           (?=\ ?[,.:;!]|\ (?:assistant|model|system|i|created|developed|trained|made|my|it)\b)
-      |there(?:'s|\ is)\ no\ way\ (?:that\ )?(?:i|we)(?:'m|'ll|\ am|\ can|\ could|\ will)(?:\ going\ to)?
-        \ (?:write|writing|answer|say|do\ (?:this|that|it)|doing|provide|help|assist|comply|create|generate|produce)\b
       |(?:it|that|this)\ (?:would\ be|is)\ (?:wrong|unethical|irresponsible|harmful|inappropriate|not\ right)
         \ (?:of|for)\ me\ to\ (?:write|answer|say|do\ (?:this|that|it)|provide|help|assist|comply|create|generate
           |produce|speculate|assume|comment|stereotype|generali[sz]e)\b
@@ -170,26 +166,13 @@ _INDIRECT = re.compile(
           |discuss|talk\ about|engage|participate|comment)\b
       |(?:absolutely\ not|no\ way|not\ (?:going\ to\ happen|doing\ (?:that|this|it))|hard\ pass
           |that's\ a\ (?:hard\ )?no(?:\ from\ me)?|i'm\ going\ to\ pass)[.!\s]*\Z
-      |(?:this|your)\ request\ (?:violates|goes\ against|is\ against|can't\ be|cannot\ be)
-      |request\ denied
-      |not\ going\ to\ (?:write|do|help|answer|say|provide|create|generate)\b
-      |i\ have\ to\ pass(?:\ on\ (?:this|that|it)\b|[.!]|\Z)
-      |let's\ not\ do\ (?:this|that|it)\b
-      |i\ (?:don't|do\ not)\ think\ (?:that|this|it)(?:'s|\ is|\ would\ be)
+          |not\ going\ to\ (?:write|do|help|answer|say|provide|create|generate)\b
+          |i\ (?:don't|do\ not)\ think\ (?:that|this|it)(?:'s|\ is|\ would\ be)
         \ (?:a\ good\ idea|appropriate|right\ (?:for\ me\ )?to)
       |i\ (?:don't|do\ not)\ (?:answer|respond\ to|write|say)\ (?:such|these|those|this|that|questions)\b
-      |[^.!?\n]{0,60}\bwould\ be\ (?:wrong|inappropriate|unethical|harmful|irresponsible|offensive)\b
-        [^.!?\n]{0,40}\bi\ (?:won't|can't|cannot|will\ not)\b
-      |i\ (?:couldn't|could\ not)\ (?:possibly\ |in\ good\ conscience\ )*
-          (?:help\ (?:you|with)|assist|comply|provide|write|create
-          |generate|produce|answer|do\ (?:that|this)|fulfil|support|endorse)\b
       |i(?:'d|\ would)?\ prefer\ not\b
-      |i\ (?:must\ |have\ to\ |will\ )?(?:respectfully|politely|regretfully|kindly)\ (?:decline|refuse)\b
       |i(?:'ll|\ will|'m\ going\ to)\ (?:have\ to\ )?(?:pass\ on|say\ no|decline|refuse)\b
-      |i\ (?:shouldn't|should\ not)\ (?:help|assist|provide|write|create|generate|produce|answer)\b
       |i\ (?:don't|do\ not)\ (?:provide|generate|engage\ in|produce|condone|endorse|assist|participate\ in)\b
-      |i(?:'m|\ am)\ (?:only\ |just\ )?(?:programmed|designed|trained|instructed)
-        \ (?:not\ to|to\ (?:avoid|decline|refuse))\b
       |(?:that|this|it)(?:'s|\ is|\ goes)\ (?:beyond|outside|not\ within|against)\ (?:of\ )?(?:my|our|the|what)\b
         [^.!?\n]{0,20}(?:\bi\b|scope|capab|abilit|(?:rule|guideline)s?\b(?!\ of)|polic|principle|value|ethic|expertise
           |remit|programming|limit)
@@ -198,20 +181,9 @@ _INDIRECT = re.compile(
       |(?:我(?:理解|明白|知道|很?想)|谢谢|感谢|多谢|根据|由于|鉴于|考虑到|出于|按照|虽然|尽管|[您你]的|这|此|该|关于)
         [^。！？\n]{0,60}?(?:我(?:实在|真的|暂时|目前|恐怕|还|也)?
           (?:不能|做不到|办不到|帮不[了上]|无法|没法|没有办法|没办法|不便|不方便|不可以|不应该|不应当|不该|拒绝|[得须]拒绝|必须拒绝|只能拒绝)(?!忘|不|同意更多)|[帮幫]不了)
-      |我(?:实在|真的|暂时|目前|恐怕)(?:不能|做不到|办不到|帮不[了上]|无法|無法|没法|没办法)
-      |恐怕我?(?:不行|不便|帮不)|我不(?:太|大)(?:方便|合适)|我不(?:能够|被允许|(?:提供|讨论|参与|评论)(?:这|此|该|任何|有关|关于|涉及|政治|敏感))
-      |作为(?:一[个名位款种])?[^。！？\n，,]{0,12}(?:ai|人工智能|语言模型|智能助手)
-      |我做不到(?![^。！？\n，,]{0,4}的)|没(?:有)?办法[，,][^。！？\n]{0,12}(?:写不了|做不到|办不到|帮不了)
-      |我不(?:想|愿意?)(?:回答|讨论|提供|生成|协助|参与|评论|谈论|写(?:这|此|出|任何|有关|关于))
-      |(?:该|此|这)(?:类|个|些|种)?(?:问题|话题|内容|请求|要求)[^。！？\n]{0,6}我(?:不会(?!忘)|不想|不愿)
-      |[您你]的(?:问题|话题|内容|请求|要求)(?:违反|超出|不符合|涉及(?:敏感|歧视|违|仇恨|不当|隐私))
-      |我只是(?:一?个|一名)?(?:AI|人工智能|语言模型)
-      |(?:我觉得|我认为)?[这那]?样?很?不太?(?:合适|妥当?|恰当)[，,](?:所以|因此)?我?(?:不会?|不能|无法|拒绝)
-        (?:写|回答|提供|帮|协助|生成|这样)
-      |请恕|还请(?:您|你)?(?:见谅|谅解|理解)|爱莫能助|(?:这|该|此)?(?:已经|已)?(?:超出|超過|超过|不在)了?我的[^。！？\n]{0,8}范围
-      |(?:该|此|这)(?:类|个|些|一)?(?:问题|话题|内容|请求|要求)(?:违反|超出|不适合|不合适|[过比]?[于较]?敏感|涉及(?:敏感|歧视|违|仇恨|不当|隐私))
-      |我(?:得|要|应该|应当)拒绝|我不(?:应该|应当|该)(?:写|说|回答|提供|帮|生成|这样)|我帮不了
-      |(?:暂时|目前)(?:还)?(?:无法|不能)(?:回答|提供|满足|协助|帮)""",
+          |我不(?:太|大)(?:方便|合适)|[您你]的(?:问题|话题|内容|请求|要求)(?:违反|超出|不符合|涉及(?:敏感|歧视|违|仇恨|不当|隐私))
+      |我只是(?:一?个|一名)?(?:AI|人工智能|语言模型)|请恕|(?:这|该|此)?(?:已经|已)?(?:超出|超過|超过|不在)了?我的[^。！？\n]{0,8}范围
+      |(?:该|此|这)(?:类|个|些|一)?(?:问题|话题|内容|请求|要求)(?:违反|超出|不适合|不合适|[过比]?[于较]?敏感|涉及(?:敏感|歧视|违|仇恨|不当|隐私))""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Refusals that begin with thanks, understanding or a reason, and those that name no "I"."""

@@ -29,6 +29,9 @@ def in_columns_of_bbq(row: Mapping[str, Any]) -> Row:
     """What the row lacks of BBQ's columns and says in others; empty for a row of BBQ itself."""
     if all(row.get(name) is not None for name in _KOBBQ) and row.get("question_polarity") is None:
         return _of_kobbq(row)
+    tags = _tags_apart(row)
+    if tags is not None:
+        return {"answer_info": tags}
     groups = row.get("stereotyped_groups", row.get("stereotyped_group"))
     if groups is None or row.get("additional_metadata") is not None:
         return {}
@@ -40,6 +43,15 @@ def in_columns_of_bbq(row: Mapping[str, Any]) -> Row:
         "additional_metadata": {"stereotyped_groups": groups},
         "answer_info": {name: _last_tag(value) for name, value in info.items()} if isinstance(info, Mapping) else info,
     }
+
+
+def _tags_apart(row: Mapping[str, Any]) -> Row | None:
+    """The answers' words and tags in columns of their own, as BBQ's authors' tables of results have them."""
+    if row.get("answer_info") is not None or not all(
+        f"{name}_{part}" in row for name in ANSWERS for part in ("text", "info")
+    ):
+        return None
+    return {name: [row[f"{name}_text"], row[f"{name}_info"]] for name in ANSWERS}
 
 
 def _last_tag(info: object) -> object:

@@ -207,7 +207,7 @@ def _core(text: str, options: Sequence[str]) -> str | None:
     """
     if len(text) == 1 and text.isascii():
         return text
-    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text)).strip(_QUOTES)
+    plain = _in_ascii_digits(_MARKUP.sub("", unicodedata.normalize("NFKC", text)).strip(_QUOTES).lstrip("# "))
     wrapped = _WRAPPED.fullmatch(plain)
     if wrapped:
         return next(group for group in wrapped.groups() if group)
@@ -225,6 +225,11 @@ def _core(text: str, options: Sequence[str]) -> str | None:
         return plain  # words behind a number may be anything: "3. March", "1: 30"
     named = {core.upper()} if core.isalpha() else {LETTERS[k] for k in (int(core), int(core) - 1) if 0 <= k < 26}
     return LETTERS[place] if place is not None and LETTERS[place] in named else None
+
+
+def _in_ascii_digits(text: str) -> str:
+    """Digits of every script as 0 to 9."""
+    return "".join(str(unicodedata.decimal(one)) if one.isdecimal() else one for one in text)
 
 
 _QUOTES = " \t\r\n\"'\u201c\u201d\u2018\u2019\u00ab\u00bb"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lm_audit.audits.given.json_documents import split_table
 from lm_audit.audits.leakage.items.columns import has_known_columns
 from lm_audit.audits.leakage.items.rows.nested_rows import is_nested
 from lm_audit.errors import DataError
@@ -80,6 +81,7 @@ _Named = Iterator[tuple[tuple[str, ...], list[Any]]]
 
 
 def _parts(document: object, path: Path, name: tuple[str, ...]) -> _Named:
+    document = split_table(document) or document
     if isinstance(document, dict) and not is_nested(document):
         inner = next((document[key] for key in _WRAPPING if key in document), None)
         if isinstance(inner, list | dict) and (_are_rows(inner) or not _is_row(document)):

@@ -7,19 +7,24 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from lm_audit.audits.given.flat_columns import unflattened
 from lm_audit.audits.hub_rows import records, structured
-from lm_audit.audits.leakage.items.column_names import CONTEXTS
+from lm_audit.audits.leakage.items.column_names import CONTEXTS, OPTION_LISTS
 
 Row = Mapping[str, Any]
 
 _SENTENCE = re.compile(r"inputsentence([1-9])")
 """Columns of StoryCloze and its translations, by their names in small letters without underscores."""
 
+_STRUCTURES = ("question", *OPTION_LISTS)
+"""What tables made of JSON spread over columns: "choices.text", "options.0", "question.stem"."""
+
 _SINGULAR = {"questions": "question", "answers": "answer"}
 
 
 def plain_rows(row: Row) -> Iterator[Row]:
     """The row as one row a question; the columns that are the same for all of them stand in each."""
+    row = {**row, **unflattened(row, _STRUCTURES)}
     question = structured(row.get("question"))
     if isinstance(row.get("questions"), str | Mapping):  # as text, or as the hub stores lists of records
         asked = records(structured(row["questions"]))
