@@ -131,6 +131,15 @@ WRAPPED: dict[str, Callable[[Rows], dict[str, Any]]] = {
     "splits under data": lambda rows: {"version": "1", "data": {"train": rows[:2], "test": rows[2:]}},
     "columns": lambda rows: {name: [row[name] for row in rows] for name in rows[0]},
     "columns of a split": lambda rows: {"test": {name: [row[name] for row in rows] for name in rows[0]}},
+    "columns by the numbers of rows": lambda rows: {
+        name: {str(k): row[name] for k, row in enumerate(rows)} for name in rows[0]
+    },
+    "rows by their numbers": lambda rows: {str(k): row for k, row in enumerate(rows)},
+    "columns named once": lambda rows: {
+        "columns": list(rows[0]),
+        "index": list(range(len(rows))),
+        "data": [list(row.values()) for row in rows],
+    },
     "examples": lambda rows: {"name": "set", "examples": rows},
 }
 

@@ -106,5 +106,7 @@ def test_one_row_an_answer_is_told_so(tmp_path: Path) -> None:
         flat = {name: value for name, value in row.items() if name not in ("ans0", "ans1", "ans2", "answer_info")}
         rows += [flat | {"answer": row[name], "tag": tags[1]} for name, tags in row["answer_info"].items()]
     (tmp_path / "long.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    with pytest.raises(DataError, match=r"lacks \['ans0', 'ans1', 'ans2'\].*each question in one row"):
+    with pytest.raises(
+        DataError, match=r"lacks \['ans0', 'ans1', 'ans2'\].*a question with its three answers in one row"
+    ):
         load_rows(tmp_path / "long.jsonl", "bbq")

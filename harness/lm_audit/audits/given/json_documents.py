@@ -34,7 +34,7 @@ def _parts(document: object, path: Path) -> Iterator[tuple[str, list[Any]]]:
         yield "", document
     elif not isinstance(document, dict):
         raise DataError(f"holds a JSON {type(document).__name__}; {_EXPECTED}", file=path)
-    elif (columns := split_table(document) or _columns(document)) is not None:
+    elif (columns := split_table(document) or _columns(document) or _numbered(document)) is not None:
         yield "", columns
     elif wrapped := [key for key in document if _is(key, _WRAPPING) and isinstance(document[key], list | dict)]:
         if len(wrapped) > 1:
@@ -83,6 +83,18 @@ def split_table(document: object) -> list[dict[str, Any]] | None:
     if len(set(names)) != len(names) or not all(isinstance(row, list) and len(row) == len(names) for row in rows):
         return None
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _numbered(document: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """The rows of a table by the numbers of its rows, above or below the names of its columns (pandas' other forms)."""
+    inner = [tuple(value) for value in document.values() if isinstance(value, dict)]
+    if not inner or len(inner) != len(document) or len(set(inner)) != 1:
+        return None
+    if all(key.isdecimal() for key in document):
+        return list(document.values())
+    if not inner[0] or not all(key.isdecimal() for key in inner[0]):
+        return None
+    return [{name: column[number] for name, column in document.items()} for number in inner[0]]
 
 
 def _columns(document: Mapping[str, Any]) -> list[dict[str, Any]] | None:

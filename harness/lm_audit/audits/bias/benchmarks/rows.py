@@ -218,8 +218,9 @@ def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: st
             row.update(_winobias(row, config, file, number))
         missing = [column for column in COLUMNS[kind] if row.get(column) is None]
         if missing:
-            rows = f"{kind} rows have {list(COLUMNS[kind])}, each question in one row"
-            raise DataError(f"lacks {missing}; {rows}", file=file, row=number)
+            rows = f"{kind} rows have {list(COLUMNS[kind])}"
+            hint = ", a question with its three answers in one row" if "ans0" in missing else ""
+            raise DataError(f"lacks {missing}; {rows}{hint}", file=file, row=number)
         yield {**row, "_file": name, "_row": number}
 
 
