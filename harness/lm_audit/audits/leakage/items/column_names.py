@@ -9,6 +9,8 @@ QUESTIONS = (
 )  # fmt: skip
 CONTEXTS = ("context", "passage", "article", "premise", "dialogue", "flores_passage", "材料")
 """What is read before the question: without it, questions such as "What follows?" ask nothing."""
+BEGINNINGS = ("context", "premise", "dialogue")
+"""What its endings or replies go on from: the question, where no other column is one."""
 OPTION_LISTS = (
     "options", "choices", "endings", "candidates", "mc1_targets", "answer_choices", "answer_options",
     "possible_answers", "选项", "jawaban", "target_scores", "multiple_choice_targets",

@@ -14,6 +14,7 @@ from lm_audit.audits.leakage.items.cells import Unusable, text_of, whole_charact
 from lm_audit.audits.leakage.items.column_names import (
     ANSWERS,
     ANSWERS_IF_READABLE,
+    BEGINNINGS,
     CONTEXTS,
     IDS,
     OPTION_FORMS,
@@ -148,8 +149,7 @@ def find_columns(
             )
         return usable[0] if usable else None
 
-    # What stands before the answers is the question where nothing else is (endings of a story, replies in a dialogue).
-    question = found("question", QUESTIONS) or ("context" not in mapping and found("question", CONTEXTS)) or None
+    question = found("question", QUESTIONS) or ("context" not in mapping and found("question", BEGINNINGS)) or None
     options = named_options(names, mapping, values, listed, marked)
     right, by_role = None, False
     if not options and (roles := _right_and_wrong(names, known, values)):
