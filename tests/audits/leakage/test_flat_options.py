@@ -9,6 +9,7 @@ from typing import Any
 import pandas
 import pytest
 
+from lm_audit.audits.leakage.items.item import Item, duplicate_options
 from lm_audit.audits.leakage.items.loading import load_benchmark
 
 TEXTS = ["a heron", "a stork", "an egret", "a crane"]
@@ -91,3 +92,11 @@ def test_a_column_of_a_huge_number_makes_no_huge_list(tmp_path: Path) -> None:
     rows = [_flat(row, "options.", "0123") | {"options.999999999999": "a swan"} for row in NESTED]
     (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert len(load_benchmark(tmp_path / "set.jsonl").items[0].options) <= 5
+
+
+@pytest.mark.parametrize(
+    "twin", ["caf\u00e9 au lait", "cafe\u0301 au lait", "caf\u00e9  au lait ", "caf\u00e9 au\u200b lait"]
+)
+def test_options_that_look_the_same_are_twins(twin: str) -> None:
+    assert duplicate_options(Item("1", "f", "Which?", ("tea", "caf\u00e9 au lait", twin))) == ("B", "C")
+    assert duplicate_options(Item("1", "f", "Which?", ("tea", "caf\u00e9 au lait", "cafe au lait", "Tea"))) is None

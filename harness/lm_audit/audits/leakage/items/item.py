@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lm_audit.errors import DataError, UsageError
+from lm_audit.shared.visible import seen
 from lm_audit.sources import content_digest
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -74,10 +75,10 @@ def full_text(item: Item) -> str:
 
 
 def duplicate_options(item: Item) -> tuple[str, str] | None:
-    """The letters of the first two equal options (white space at their ends aside), or None."""
-    seen: dict[str, int] = {}
+    """The letters of the first two options that look the same (gaps and forms of letters aside), or None."""
+    shown: dict[str, int] = {}
     for k, option in enumerate(item.options):
-        first = seen.setdefault(option.strip(), k)
+        first = shown.setdefault(seen(option), k)
         if first != k:
             return LETTERS[first], LETTERS[k]
     return None
