@@ -34,6 +34,7 @@ from lm_audit.stats.ranking.intervals import expected_average_precision
 
 SEED, RESAMPLES, TRUTH_RUNS = 20260, 599, 4000
 SIZES = ((8, 200), (15, 200), (50, 200), (50, 1000))
+RANKED = (*SIZES, (40, 8), (100, 100), (200, 50), (200, 200))
 FEW = ((8, 200), (10, 200), (12, 200), (15, 200), (24, 200), (50, 200))
 
 
@@ -90,8 +91,8 @@ def differences() -> Iterator[Design]:
 
 
 def exposures() -> Iterator[Design]:
-    for n, m in SIZES:
-        for shift, spread in ((0.0, 1.0), (1.5, 1.0), (3.0, 0.5), (3.0, 1.0), (4.5, 1.0)):
+    for n, m in RANKED:
+        for shift, spread in ((0.0, 1.0), (1.5, 1.0), (2.5, 1.0), (3.0, 0.5), (3.0, 1.0), (4.5, 1.0)):
 
             def draw(
                 rng: np.random.Generator, n: int = n, m: int = m, shift: float = shift, spread: float = spread

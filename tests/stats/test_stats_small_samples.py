@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import beta, binom
 
 from lm_audit.errors import UsageError
 from lm_audit.stats import bounded_mean, clopper_pearson, even_rank_bits, mean_exposure, roc_auc, studentised_difference
@@ -51,13 +52,29 @@ def test_shares_of_a_few_draws_are_covered(chance: float) -> None:
 
 
 def test_exposure_at_the_cap_has_a_lower_limit() -> None:
-    """All 15 canaries before all 200 twins: still one in five canaries of the kind may not be (0.025 ** (1 / 15))."""
+    """All 15 canaries before all 200 twins: still one in five canaries of the kind may not be (0.025 ** (1 / 15)).
+
+    Nor are they before all secrets: a Beta(1, 200) share lies before the first of 200 twins, half of it before these.
+    """
     found = mean_exposure(np.zeros(15), np.ones(200))
     assert found.value == pytest.approx(np.log2(201))
     assert found.high == pytest.approx(found.value)
-    assert found.low == pytest.approx(np.log2(201) * 0.025 ** (1 / 15))
+    before, counts = beta.ppf(0.975, 1, 200) / 2, np.arange(201)
+    bits = np.log2(201) - binom.pmf(counts, 200, before) @ np.log2(1 + counts)
+    lost = np.hypot(np.log2(201) * (1 - 0.025 ** (1 / 15)), np.log2(201) - bits)
+    assert found.low == pytest.approx(np.log2(201) - lost, abs=0.03)
     assert "cap it at 7.65" in present(found.note)
-    assert mean_exposure(np.zeros(5), np.ones(200)).low is None
+
+
+def test_few_canaries_or_few_twins_give_no_interval() -> None:
+    for canaries, twins, told in (
+        (7, 200, "7 canaries give"),
+        (40, 7, "7 references give"),
+        (3, 2, "2 references give"),
+    ):
+        found = mean_exposure(np.linspace(0, 1, canaries), np.linspace(0, 1, twins))
+        assert found.value is not None and found.low is None and told in present(found.note)
+    assert mean_exposure(np.linspace(0, 1, 8), np.linspace(0, 1, 8)).low is not None
 
 
 @pytest.mark.parametrize("twins", [1, 8, 12, 60, 200])
@@ -71,12 +88,28 @@ def test_what_exposure_is_by_chance_follows_from_how_many_twins_there_are(twins:
     assert even_rank_bits(10**7) == pytest.approx(1 / np.log(2), abs=1e-5)
 
 
-@pytest.mark.parametrize(("canaries", "shift", "spread"), [(8, 3.0, 0.5), (15, 1.5, 1.0), (50, 3.0, 0.5)])
-def test_exposure_is_covered_for_new_canaries_and_new_twins(canaries: int, shift: float, spread: float) -> None:
-    """50 near the cap: resampling the canaries alone covers 80% there, since one twin moves all of them."""
+@pytest.mark.parametrize(
+    ("canaries", "twins", "shift", "spread"),
+    [
+        (8, 200, 3.0, 0.5),
+        (15, 200, 1.5, 1.0),
+        (50, 200, 3.0, 0.5),
+        (200, 50, 2.5, 1.0),
+        (100, 100, 2.0, 1.0),
+        (8, 8, 1.0, 1.0),
+    ],
+)
+def test_exposure_is_covered_for_new_canaries_and_new_twins(
+    canaries: int, twins: int, shift: float, spread: float
+) -> None:
+    """50 near the cap: resampling the canaries alone covers 80% there, since one twin moves all of them.
+
+    200 before most of 50 twins: a jackknife of the twins covers 88%, since nothing is seen before the first of them.
+    """
     rng = np.random.default_rng(1)
     found = [
-        mean_exposure(-rng.normal(shift, spread, canaries), -rng.normal(size=200), n_resamples=399) for _ in range(300)
+        mean_exposure(-rng.normal(shift, spread, canaries), -rng.normal(size=twins), n_resamples=399)
+        for _ in range(300)
     ]
     truth = np.mean([estimate.value for estimate in found])
     assert np.mean([present(estimate.low) <= truth <= present(estimate.high) for estimate in found]) >= 0.93

@@ -14,7 +14,6 @@ from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import (
     Array,
-    Integers,
     check_share,
     finite_array,
     first_reason,
@@ -22,6 +21,7 @@ from lm_audit.stats.inputs import (
     number,
     whole,
 )
+from lm_audit.stats.leaks.reference_gaps import reference_limits
 from lm_audit.stats.means.bounded import bounded_limits
 
 SMALLEST_FIT = 30
@@ -89,10 +89,10 @@ def mean_exposure(
     """Mean sampled exposure of some canaries in bits, with an interval for new canaries *and* new references.
 
     The canaries' side of the interval is that of :func:`bounded_mean` on [0, log2(n + 1)], so that canaries which are
-    all at the cap still have a lower limit; the references' side is a jackknife over them, since one reference near the
-    top moves all canaries at once. Both distances are added in squares. Fewer than 8 canaries give no interval. The
-    value belongs to this number of references: another number has another cap, and another ``chance``
-    (:func:`even_rank_bits`).
+    all at the cap still have a lower limit; the references' side is that of :func:`reference_limits`, since one
+    reference near the top moves all canaries at once. Both distances are added in squares. Fewer than 8 canaries or
+    references give no interval. The value belongs to this number of references: another number has another cap, and
+    another ``chance`` (:func:`even_rank_bits`).
     """
     check_share("confidence", confidence)
     method = "mean exposure"
@@ -108,39 +108,22 @@ def mean_exposure(
     bits = np.clip(cap - np.log2(ranks), 0.0, cap)
     note = f"from {bits.min():.2f} to {bits.max():.2f} bits; {len(references)} references cap it at {cap:.2f}"
     value = float(np.clip(bits.mean(), bits.min(), bits.max()))
-    if len(bits) < FEWEST:
-        remark = f"{note}; {len(bits)} canaries give no interval, {FEWEST} do"
+    if (few := min((len(bits), "canaries"), (len(references), "references")))[0] < FEWEST:
+        remark = f"{note}; {few[0]} {few[1]} give no interval, {FEWEST} do"
         return Estimate(value, n=n, method=method, note=remark, **fields)
     low, high = bounded_limits(bits, 0.0, cap, confidence=confidence, n_resamples=n_resamples, seed=seed)
-    shared = _normal_quantile(confidence) * _reference_error(ranks - 1, len(references))
+    below, above = reference_limits(
+        ranks - 1, len(references), confidence=confidence, n_resamples=n_resamples, seed=seed
+    )
     return Estimate(
         value,
-        max(0.0, value - math.hypot(value - low, shared)),
-        min(cap, value + math.hypot(high - value, shared)),
+        max(0.0, value - math.hypot(value - low, max(0.0, value - below))),
+        min(cap, value + math.hypot(high - value, max(0.0, above - value))),
         n=n,
-        method=f"{method}, canaries by Gaffke's limits, references by jackknife",
+        method=f"{method}, canaries by Gaffke's limits, references by the gaps between them",
         note=note,
         **fields,
     )
-
-
-def _reference_error(ahead: Integers, references: int) -> float:
-    """Jackknife standard error of the mean of log2(1 + ahead) over references, ``ahead`` [canaries] of them ranked
-    before a canary.
-    """
-    if references < 2:
-        return 0.0
-    gains = np.log2(1 + ahead) - np.log2(np.maximum(ahead, 1))
-    # Leaving out the j-th best reference moves every canary that it is ahead of: those with ahead >= j.
-    by_count = np.bincount(ahead, weights=gains, minlength=references + 1)
-    moved = by_count[::-1].cumsum()[::-1][1:] / len(ahead)
-    return math.sqrt((references - 1) / references * float(((moved - moved.mean()) ** 2).sum()))
-
-
-def _normal_quantile(confidence: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(0.5 + confidence / 2))
 
 
 def exposure_extrapolated(canary_losses: ArrayLike, reference_losses: ArrayLike) -> list[Estimate]:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from lm_audit.errors import UsageError
 from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, no_p_value, p_value, two_groups
+from lm_audit.stats.inputs import Array, check_share, no_p_value, p_value, two_groups
 from lm_audit.stats.ranking.intervals import auc_limits, expected_average_precision, tpr_limits
 
 
@@ -66,8 +66,9 @@ def roc_auc(member_scores: ArrayLike, control_scores: ArrayLike, *, confidence: 
     1 when every member scores above every control; equals Mann-Whitney U / (n_m n_c). The interval is Wilson's on as
     many values as DeLong's variance (averaged with Hanley and McNeil's) stands for, see
     :func:`lm_audit.stats.ranking.intervals.auc_limits`; it covers also where the groups are wholly apart. No interval
-    where a side has fewer than 8 scores or all scores are equal.
+    where a side has fewer than 8 scores or all scores are equal. Raises ``UsageError`` for a confidence that is none.
     """
+    check_share("confidence", confidence)
     groups = two_groups(member_scores, control_scores)
     n = np.size(member_scores) + np.size(control_scores)
     fields: dict[str, Any] = {"n": n, "confidence": confidence, "unit": "AUC", "better": None, "chance": 0.5}
