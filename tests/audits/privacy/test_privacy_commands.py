@@ -100,7 +100,7 @@ def test_errors_name_what_was_wrong(
         ({"documents_path": " "}, "names no file"),
         ({"documents_path": "."}, "names no file"),
         ({"documents_path": "a\0b"}, "names no file"),
-        ({"documents_path": 3}, "no config"),
+        ({"documents_path": 3}, "documents_path must be the name of a file"),
         ({"beta": 1e300}, "beta must be a number above 0 and at most 1e+06"),
         ({"sft": {"epochs": 1, "lr": 1e300}}, "sft.lr"),
         ({"dpo": {"epochs": 1, "lr": 1e-4, "clip": 1e300}}, "dpo.clip"),
