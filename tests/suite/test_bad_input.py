@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -222,6 +224,14 @@ def test_variables_of_the_environment(
     monkeypatch.setenv(name, value)
     message = refusal(configure, None, "--size", "full")
     assert name in message and says in message
+
+
+def test_python_without_docstrings_is_refused() -> None:
+    told = "from lm_audit.plugin.options.environment import refuse_environment; refuse_environment()"
+    words = [sys.executable, "-OO", "-c", told]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "harness")}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 1 and "UsageError: python -OO (PYTHONOPTIMIZE=2)" in done.stderr
 
 
 OF_AUDITS: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
@@ -587,6 +597,41 @@ def test_commands_are_told_of_paths_that_name_nothing(
         main(words)
     assert says in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("compare", "x", "y", "--html", "a.file/page.html"), "--html 'a.file': 'a.file' is no folder"),
+        (("compare", "x", "y", "--html", "/proc/absent/page.html"), "--html '/proc/absent': cannot be written"),
+        (("merge", "x", "-o", "a.file/run"), "a.file' is no folder"),
+        (("merge", "x", "-o", "/proc/absent"), "-o '/proc': cannot be written"),
+        (("allure", "x", "--config", "absent.json"), "--config absent.json: there is no such file"),
+    ],
+)
+def test_commands_name_the_option_of_a_path_that_cannot_be_used(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    says: str,
+) -> None:
+    from lm_audit.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.file").write_text("")
+    assert main(words) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_hub_id_that_is_not_here_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lm_audit.cli import main
+
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    assert main(["models", "some/model"]) == 0
+    assert capsys.readouterr().out.startswith("some/model is not on this machine")
 
 
 def test_sets_without_a_chat_form_say_so_where_one_is_asked_for() -> None:

@@ -10,7 +10,7 @@ from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.capabilities import EVERYTHING, Capability
 from lm_audit.models.endpoint.settings import EndpointSettings
 from lm_audit.models.files.disk_cache import cache_dir
-from lm_audit.models.files.hub import cached_revisions, cached_snapshot, hub_cache_dir
+from lm_audit.models.files.hub import cached_revisions, cached_snapshot, hub_cache_dir, is_settled
 from lm_audit.models.loading.spec import FORMS
 from lm_audit.models.toy.smollm2 import find_smollm2
 
@@ -62,6 +62,10 @@ def _offers(arguments: argparse.Namespace) -> int:
         ]
     elif arguments.tokenizer is not None:
         raise UsageError("--tokenizer is for a served model (openai:MODEL@URL); this one brings its own")
+    elif spec.kind == "hub" and not is_settled(spec):
+        print(
+            f"{spec.text} is not on this machine; this is what is offered of it, if the hub has it, once it is fetched:"
+        )
     width = max(len(capability) for capability in Capability)
     for capability, offer in offers.items():
         print(f"{capability:<{width}}  {'yes' if offer.has else 'no ':<3}  {one_line(offer.why)}")

@@ -139,6 +139,8 @@ def run_allure(args: argparse.Namespace) -> int:
     from lm_audit.runstore.run import read_run
     from lm_audit.runstore.soundness.beside import damaged_files
 
+    if args.config is not None and not args.config.is_file():
+        raise UsageError(f"--config {args.config}: there is no such file")
     if not args.allure.is_file():
         raise UsageError(f"no allure command at {args.allure}; install the pinned one with: npm install")
     folder = find_run(args.which, args.reports)
@@ -177,12 +179,12 @@ def _refuse_links(*folders: Path) -> None:
 def _writable(file: Path) -> Path:
     """``file``, if it can be written; told before anything is computed."""
     from lm_audit.errors import UsageError
-    from lm_audit.runstore.layout import check_writable
     from lm_audit.shared.textfiles import is_file, is_folder, is_there
+    from lm_audit.shared.textfiles.outputs import check_output_folder
 
     if is_folder(file):
         raise UsageError(f"{file} is a folder; name a file in it")
     if is_there(file) and not is_file(file):
         raise UsageError(f"{file} is a pipe or a device; name a file")
-    check_writable(file.parent)
+    check_output_folder(file.parent, "--html")
     return file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,10 @@ _READ_AT_IMPORT = ("HF_HUB_DOWNLOAD_TIMEOUT", "HF_HUB_ETAG_TIMEOUT")
 
 def refuse_environment() -> None:
     """``UsageError`` naming the first variable that cannot be used."""
+    if sys.flags.optimize > 1:
+        raise UsageError(
+            "python -OO (PYTHONOPTIMIZE=2) leaves out docstrings, without which transformers loads no model"
+        )
     named_budget()
     for name in _READ_AT_IMPORT:
         if os.environ.get(name) is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.shared.given_path import given_path
+from lm_audit.shared.textfiles.outputs import check_output_folder
 
 
 def register(subparsers: Any) -> None:
@@ -34,6 +35,8 @@ def run(args: argparse.Namespace) -> int:
     from lm_audit.runstore.merging.merge import merge_runs
     from lm_audit.runstore.named import find_run
 
+    if args.output is not None:
+        check_output_folder(args.output.absolute().parent, "-o")
     folders = [find_run(name, args.reports) for name in args.runs]
     out = args.output or folders[0].parent / new_run_id()
     merged = merge_runs(folders, out, partial=args.partial)
