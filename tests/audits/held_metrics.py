@@ -24,8 +24,10 @@ ELSEWHERE: Mapping[str, str] = {
     r"bias\.max_min_disparity(\.\{axis\})?": "the interval is that of the cells, and right for cells moved apart",
     r"bias\.stereoset_icat(\.type\.\{type\})?": "value and limits by trying those of SS and LMS (stereoset/known.py)",
     r"bias\.control_agreement": "the control's own share of what agrees",
+    r"leakage\..*\.largest_file": "t intervals that hold together, file by file (leakage/controls/several_files.py)",
     r"leakage\..*\.(p|p_sign_flip)": "planted effects give less than 0.001 in every test, what is not planted does not",
     r"needle\.cliff": "limits, n and level of cliffs known beforehand (needle/controls/answers_known.py)",
+    r"needle\.samples_spent": "an adaptive search of known answers is counted (needle/controls/answers_known.py)",
     r"needle\.chance_rate": "the test of no-needle is this rate's",
     r"privacy\.(\{\w+\}\.)?epsilon": "a quantile of the Beta distribution (privacy/controls/other_formulas.py)",
     r"privacy\.(\{\w+\}\.)?did\.p": "of secrets that were memorised it lies below 0.05 as the interval does",
@@ -34,9 +36,5 @@ ELSEWHERE: Mapping[str, str] = {
 }  # fmt: skip
 """Patterns of metrics -> what holds them."""
 
-WITHOUT: Mapping[str, str] = {
-    r"leakage\..*\.(these_files|largest_file)": "made questions are of one file; simulated in coverage_leakage.py",
-    r"leakage\.order_effect_unsorted\.\{measure\}\.detectable": "that of the sorted effect, of other differences",
-    r"needle\.samples_spent": "a count of samples",
-}
-"""Patterns of metrics that no control of a run holds -> why, or what they are made by."""
+WITHOUT: Mapping[str, str] = {}
+"""Patterns of metrics that no control of a run holds -> why none can; none is left."""

@@ -13,6 +13,7 @@ import lm_audit.audits.needle.answers.evaluation as evaluation
 import lm_audit.audits.needle.answers.scores as scores
 import lm_audit.audits.needle.controls.answers_known as known
 import lm_audit.audits.needle.controls.stubs as controls
+import lm_audit.audits.needle.grid.adaptive as adaptive
 import lm_audit.audits.needle.grid.cells as cells
 import lm_audit.audits.needle.grid.cliff as cliff
 import lm_audit.audits.needle.haystack.fitting as fitting
@@ -20,11 +21,12 @@ import lm_audit.audits.needle.samples.building as building
 import lm_audit.models.generation.prefix_reader as prefix_reader
 import lm_audit.models.generation.shared_prefix as shared_prefix
 from lm_audit.audits.needle import Haystack, build_sample
-from lm_audit.audits.needle.controls.answers_known import wrong_cliffs
+from lm_audit.audits.needle.controls.answers_known import wrong_cliffs, wrong_search
 from lm_audit.audits.needle.controls.planted import planted_model
 from lm_audit.audits.needle.haystack.sources import embedded_essay
 from lm_audit.audits.needle.haystack.windows import place
 from lm_audit.audits.needle.samples.task import NeedleTask
+from lm_audit.audits.second_opinion import found_wrong
 from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
@@ -264,6 +266,51 @@ def test_a_wrong_cliff_is_noticed(fault: str | None, monkeypatch: pytest.MonkeyP
         CLIFF[fault](monkeypatch)
 
     assert bool(wrong_cliffs(samples)) == (fault is not None)
+
+
+def _spent(change: Callable[[adaptive.AdaptiveRun], Estimate]) -> Fault:
+    return lambda patch: patch.setattr(adaptive.AdaptiveRun, "spent", property(change))
+
+
+def _next_as(change: Callable[[Any, adaptive.AdaptiveRun, Any, int, float], int | None]) -> Fault:
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        honest = adaptive._next
+        patch.setattr(adaptive, "_next", lambda *words: change(honest, *words))
+
+    return apply
+
+
+def _every_cell(honest: Any, run: adaptive.AdaptiveRun, lengths: Any, most: int, precision: float) -> int | None:
+    return next((length for length in lengths if len(run.scores[length]) < most), None)
+
+
+def _first_round_again(patch: pytest.MonkeyPatch) -> None:
+    honest = adaptive._take
+    patch.setattr(
+        adaptive,
+        "_take",
+        lambda run, places, scores: honest(run, places[:1], scores[:1]) if run.scores else honest(run, places, scores),
+    )
+
+
+SEARCH: Mapping[str, Fault] = {
+    "share of what is left": _spent(lambda run: Estimate(1 - run.samples / run.full, n=run.samples)),
+    "one length not counted": _spent(lambda run: Estimate((run.samples - 3) / run.full, n=run.samples - 3)),
+    "of half of the grid": _spent(lambda run: Estimate(2 * run.samples / run.full, n=run.samples)),
+    "goes on until every cell is full": _next_as(_every_cell),
+    "stops after the first round": _next_as(lambda *words: None),
+    "samples asked again": _first_round_again,
+    "another threshold": lambda patch: patch.setattr(
+        adaptive, "cliff", lambda accuracy, threshold: cliff.cliff(accuracy, 0.999)
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", [None, *SEARCH])
+def test_a_fault_of_the_adaptive_search_is_noticed(fault: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fault is not None:
+        SEARCH[fault](monkeypatch)
+    assert bool(found_wrong("search", wrong_search)) == (fault is not None)
 
 
 SAMPLES: dict[tuple[Any, ...], list[Any]] = {}

@@ -26,6 +26,7 @@ from lm_audit.audits.leakage.half_option.scores import mitigation_share
 from lm_audit.audits.leakage.half_option.single_files import LARGEST_FILE
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.benchmark import Benchmark
+from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.items.style import StyleShare, sorted_items, style_shares, too_many_sorted
 from lm_audit.audits.leakage.orders.permutations import is_shufflable
 from lm_audit.errors import DataError
@@ -106,23 +107,51 @@ def measure_memorisation(
     if not items:
         raise DataError(f"no item can be used: {sorted(set(excluded.values()))}", file=benchmark.name)
     measured = measure_conditions(model, items, orders=orders, cut=cut, opening=opening, seed=seed, on_rows=on_rows)
+    parameters = {"orders": orders, "cut": cut, "rule": "bytes", "mode": "template" if opening else "raw"}
+    return memorisation_of(measured, items, benchmark, seed=seed, excluded=excluded, parameters=parameters)
+
+
+def memorisation_of(
+    measured: pd.DataFrame,
+    items: Sequence[Item],
+    benchmark: Benchmark,
+    *,
+    seed: int = 0,
+    excluded: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Memorisation:
+    """The effects of a probe table of all conditions of these ``items`` of the ``benchmark``."""
     scores = question_scores(measured, items)
     plain = [not in_order for in_order in sorted_items(items)]
     return Memorisation(
         benchmark,
         measured,
         scores,
-        excluded,
+        dict(excluded or {}),
         {name: order_effect(scores, name, benchmark, seed=seed) for name in UNITS},
         {name: order_effect(scores, name, benchmark, seed=seed, keep=plain) for name in UNITS},
         style_shares(items),
-        {"orders": orders, "cut": cut, "rule": "bytes", "mode": "template" if opening else "raw"},
+        dict(parameters or {}),
         seed,
     )
 
 
 def memorisation_evidence(result: Memorisation) -> Evidence:
     """Scores of all conditions, order effects, baselines, style, smallest detectable effect, and the figures."""
+    evidence = measured_effects(result)
+    describe(evidence, result.benchmark, result.excluded, result.parameters)
+    evidence.finding(*order_findings(evidence, result.benchmark.name, by_style=result.by_style))
+    evidence.finding(
+        *file_findings(evidence, result.telling_effects["logprob"], result.benchmark.name, result.by_style)
+    )
+    _note_coverage(evidence, result)
+    note_unreachable(evidence)
+    evidence.figures += memorisation_figures(result)
+    return evidence
+
+
+def measured_effects(result: Memorisation) -> Evidence:
+    """The metrics alone, with their sources."""
     evidence = Evidence("leakage", headline="leakage.order_effect.logprob")
     clusters = clusters_of(result.scores.files)
     for measure in UNITS:
@@ -141,14 +170,6 @@ def memorisation_evidence(result: Memorisation) -> Evidence:
             evidence.metric(f"leakage.above_{baseline}.{measure}", effect.mean, source)
             evidence.metric(f"leakage.above_{baseline}.{measure}.p", effect.sign_flip)
     _record_mitigation(evidence, result, clusters)
-    describe(evidence, result.benchmark, result.excluded, result.parameters)
-    evidence.finding(*order_findings(evidence, result.benchmark.name, by_style=result.by_style))
-    evidence.finding(
-        *file_findings(evidence, result.telling_effects["logprob"], result.benchmark.name, result.by_style)
-    )
-    _note_coverage(evidence, result)
-    note_unreachable(evidence)
-    evidence.figures += memorisation_figures(result)
     return evidence
 
 

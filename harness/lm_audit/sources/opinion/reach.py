@@ -95,7 +95,19 @@ def reach_of(estimate: Estimate, source: MetricSource, table: RowTable, limits: 
         found = _of_exposure(source, units, tail)
     else:
         return None
-    return None if found is None else Reach(abs(source.scale) * found.least, abs(source.scale) * found.most)
+    if found is None:
+        return None
+    scale, cut = abs(source.scale), _cut_off(estimate, limits)
+    return Reach(min(scale * found.least, cut), scale * found.most)
+
+
+def _cut_off(estimate: Estimate, limits: tuple[float, float]) -> float:
+    """How far an interval reaches that ends where the metric does: it would have gone on. Infinite where none does."""
+    value, low, high = estimate.value, estimate.low, estimate.high
+    if value is None or low is None or high is None:
+        return math.inf
+    ends = [value - low] * (low <= limits[0]) + [high - value] * (high >= limits[1])
+    return max(ends, default=math.inf)
 
 
 def _edges(source: MetricSource, limits: tuple[float, float]) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.averages import Floats
 from lm_audit.audits.leakage.controls.published_hits import PublishedHalf, published_half
+from lm_audit.audits.leakage.controls.several_files import SIZES, in_files, wrong_of_files
 from lm_audit.audits.leakage.controls.shipped import EMBEDDED, made_of, shipped, write
 from lm_audit.audits.leakage.controls.whole_reports import reported_order, wrong_memory, wrong_order, wrong_overview
 from lm_audit.audits.leakage.half_option.completion import completions
@@ -211,6 +212,7 @@ def measure(
         *_wrong_copies(written.rows),
         *misreported(likely, counts=sides),
         *found_wrong("the table of benchmarks", lambda: wrong_overview(halves[0][1], halves[1][1])),
+        *found_wrong("a benchmark of several files", lambda: wrong_of_files(in_files(made_up_items(sum(SIZES))))),
     )
     return Planted(halves[0][0], halves[1][0], training, _p(written_p.value), _p(likely_p.value), faults)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.item import full_text
-from lm_audit.audits.leakage.memory import COLUMNS, Memorisation, memorisation_evidence
+from lm_audit.audits.leakage.memory import COLUMNS, Memorisation, measured_effects
 from lm_audit.audits.leakage.orders.evidence import row_order
 from lm_audit.audits.leakage.overview import overview_evidence
 from lm_audit.audits.second_opinion import misreported
@@ -36,24 +36,25 @@ FOUND_AT = 0.05
 """Adjusted p-value of a benchmark that is found."""
 
 
-def wrong_memory(result: Memorisation, rows: Rows, *, orders: int) -> list[str]:
-    """What the memorisation test reports of these rows and is not so."""
-    evidence = memorisation_evidence(result)
+def wrong_memory(
+    result: Memorisation, rows: Rows, *, orders: int, chances: Mapping[str, float] | None = None
+) -> list[str]:
+    """What the memorisation test reports of these rows and is not so; ``chances``: further levels that are known."""
+    evidence = measured_effects(result)
     evidence.rows = [dict(row) for row in rows]
     means = {measure: _by_question(rows, column) for measure, column in COLUMNS.items()}
-    chances: dict[str, float] = {"leakage.mitigation_share": 0.0}
+    levels: dict[str, float] = {"leakage.mitigation_share": 0.0, **(chances or {})}
     values: dict[str, float] = {}
     for measure, by in means.items():
         language = _mean(by[OTHER_ITEM])
-        chances |= {f"leakage.{measure}.{condition}": language for condition in (ORIGINAL, SHUFFLED, *BASELINES)}
-        apart = [
-            by[ORIGINAL][question] - math.fsum(mixed) / len(mixed)
-            for question in by[ORIGINAL]
-            if (mixed := [by[name][question] for name in by if name.startswith(SHUFFLED) and question in by[name]])
-        ]
-        if len(set(apart)) > 1:
-            smallest = least_effect(len(apart)) * float(np.std(apart, ddof=1))
-            values[f"leakage.order_effect.{measure}.detectable"] = smallest
+        levels |= {f"leakage.{measure}.{condition}": language for condition in (ORIGINAL, SHUFFLED, *BASELINES)}
+        differences = _differences(by)
+        apart = list(differences.values())
+        for name, kept in (("order_effect", set(differences)), ("order_effect_unsorted", _unsorted(rows))):
+            some = [value for question, value in differences.items() if question in kept]
+            if len(set(some)) > 1:
+                smallest = least_effect(len(some)) * float(np.std(some, ddof=1))
+                values[f"leakage.{name}.{measure}.detectable"] = smallest
         if measure == "hits":
             above = _mean(by[ORIGINAL]) - language
             known = evidence.metrics["leakage.mitigation_share"].value
@@ -64,7 +65,7 @@ def wrong_memory(result: Memorisation, rows: Rows, *, orders: int) -> list[str]:
     options = sum(len(item.options) for item in result.scores.items)
     asked = (ORIGINAL, *(f"{SHUFFLED}-{number}" for number in range(1, orders + 1)), *BASELINES)
     counts = [({"condition": name}, options) for name in asked]
-    return misreported(evidence, chances=chances, values=values, counts=counts)
+    return misreported(evidence, chances=levels, values=values, counts=counts)
 
 
 def _by_question(rows: Rows, column: str) -> dict[str, dict[str, float]]:
@@ -75,6 +76,26 @@ def _by_question(rows: Rows, column: str) -> dict[str, dict[str, float]]:
             found[str(row["condition"])][str(row["question"])].append(float(row[column]))
     each = {name: {q: math.fsum(v) / len(v) for q, v in some.items()} for name, some in found.items()}
     return defaultdict(dict, each)
+
+
+def _differences(by: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Of each question its published order minus the mean of its others."""
+    return {
+        question: value - math.fsum(mixed) / len(mixed)
+        for question, value in by[ORIGINAL].items()
+        if (mixed := [by[name][question] for name in by if name.startswith(SHUFFLED) and question in by[name]])
+    }
+
+
+def _unsorted(rows: Rows) -> set[str]:
+    """Questions whose published order follows no style."""
+    return {str(row["question"]) for row in rows if row["sorted"] is False}
+
+
+def differences_of(rows: Rows, measure: str, *, unsorted: bool = False) -> dict[str, float]:
+    """Of each question (whose order follows no style) its published order minus the mean of its others."""
+    found = _differences(_by_question(rows, COLUMNS[measure]))
+    return {question: value for question, value in found.items() if not unsorted or question in _unsorted(rows)}
 
 
 def _mean(by: Mapping[str, float]) -> float:

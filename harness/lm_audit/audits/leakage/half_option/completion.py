@@ -65,7 +65,7 @@ def completions(
         if on_rows is not None:
             on_rows(new)
         rows += new
-    evidence = _evidence(rows, items, benchmark, seed)
+    evidence = completion_evidence(rows, items, benchmark, seed)
     right = [len(row["truth"]) for row in rows if row["exact"] and row["condition"] == ORIGINAL]
     evidence.finding(*completion_findings(evidence, benchmark.name, right))
     describe(evidence, benchmark, excluded, {"cut": cut, "mode": "template" if opening else "raw"})
@@ -141,7 +141,10 @@ def _row(item: Item, variant: Variant, option: int, p: Probe, written: Written) 
     }
 
 
-def _evidence(rows: Sequence[dict[str, Any]], items: Sequence[Item], benchmark: Benchmark, seed: int) -> Evidence:
+def completion_evidence(
+    rows: Sequence[dict[str, Any]], items: Sequence[Item], benchmark: Benchmark, seed: int = 0
+) -> Evidence:
+    """The metrics and figures of the completions' rows, of these ``items`` of the ``benchmark``."""
     import pandas as pd
 
     evidence = Evidence("leakage", headline="leakage.completion.edit_similarity")

@@ -59,20 +59,12 @@ def option_order(
         part = items[begin : begin + ITEMS_A_PASS]
         parts.append(order_test(model, part, orders, seed=seed))
         records = parts[-1].to_dict("records")
-        new = [_row(*one) for one in zip(part, records, in_order[begin:], strict=False)]
+        new = [ranked_row(*one) for one in zip(part, records, in_order[begin:], strict=False)]
         if on_rows is not None:
             on_rows(new)
         rows += new
     table = pd.concat(parts, ignore_index=True)
-    evidence = Evidence("leakage", headline="leakage.option_order.place")
-    clusters = clusters_of([item.file for item in items])
-    _record(evidence, "leakage.option_order", "", summarise(table, seed=seed), clusters)
-    plain = without_sorted(table, items)
-    _record(evidence, "leakage.option_order_unsorted", "unsorted_", summarise(plain, seed=seed), clusters)
-    for name, some, column in (("option_order", table, "place"), ("option_order_unsorted", plain, "unsorted_place")):
-        ranked = np.array(places(some), dtype=np.float64)
-        own = of_these_files(ranked, some["file"].tolist(), benchmark, **place_fields(seed)) if len(ranked) else None
-        record_these_files(evidence, f"leakage.{name}.place", own, MetricSource.mean(column))
+    evidence = ranked_evidence(table, items, benchmark, seed=seed)
     styles = style_shares(items)
     evidence.figures += [_ranks(table), style_figure(styles)]
     evidence.finding(*place_findings(evidence, benchmark.name, by_style=bool(too_many_sorted(styles))))
@@ -82,7 +74,22 @@ def option_order(
     return evidence
 
 
-def _row(item: Item, row: dict[Any, Any], in_order: bool) -> dict[str, Any]:
+def ranked_evidence(table: pd.DataFrame, items: Sequence[Item], benchmark: Benchmark, *, seed: int = 0) -> Evidence:
+    """The metrics of an :func:`~lm_audit.audits.leakage.orders.ranking.order_test` table of these ``items``."""
+    evidence = Evidence("leakage", headline="leakage.option_order.place")
+    clusters = clusters_of([item.file for item in items])
+    plain = without_sorted(table, items)
+    for name, some, prefix in (("option_order", table, ""), ("option_order_unsorted", plain, "unsorted_")):
+        _record(evidence, f"leakage.{name}", prefix, some, clusters, seed)
+    for name, some, column in (("option_order", table, "place"), ("option_order_unsorted", plain, "unsorted_place")):
+        ranked = np.array(places(some), dtype=np.float64)
+        own = of_these_files(ranked, some["file"].tolist(), benchmark, **place_fields(seed)) if len(ranked) else None
+        record_these_files(evidence, f"leakage.{name}.place", own, MetricSource.mean(column))
+    return evidence
+
+
+def ranked_row(item: Item, row: dict[Any, Any], in_order: bool) -> dict[str, Any]:
+    """What is recorded of one item of such a table; ``in_order``: its published order follows a style."""
     kept = {key: row[key] for key in ("n_orders", "published_rank", "p_rank")}
     best = row["orders"][int(np.argmax(row["logprobs"]))]
     lead = row["logprobs"][0] - max(row["logprobs"][1:], default=row["logprobs"][0])
@@ -109,24 +116,28 @@ def _place(prefix: str, row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _record(evidence: Evidence, name: str, prefix: str, summary: OrderSummary, clusters: tuple[str, ...]) -> None:
-    n = summary.items
+def _record(
+    evidence: Evidence, name: str, prefix: str, table: pd.DataFrame, clusters: tuple[str, ...], seed: int
+) -> None:
+    summary = summarise(table, seed=seed)
     evidence.metric(f"{name}.place", summary.place, MetricSource.mean(f"{prefix}place", clusters=clusters))
     share = (
         Estimate.not_estimable("no item has a second order", n=0, unit="share of items", better="lower")
-        if not n
-        else _share(summary.firsts, n, summary.expected_firsts / n)
+        if not summary.items
+        else _first_ranks(table[table["n_orders"] > 1], summary, clusters)
     )
     evidence.metric(f"{name}.first", share, MetricSource.mean(f"{prefix}first", clusters=clusters))
     evidence.metric(f"{name}.first.p", summary.p_top)
 
 
-def _share(k: int, n: int, chance: float) -> Estimate:
+def _first_ranks(used: pd.DataFrame, summary: OrderSummary, clusters: tuple[str, ...]) -> Estimate:
+    """The share of items whose published order is the likeliest: of files in general, as the mean place is."""
     from dataclasses import replace
 
-    from lm_audit.stats import clopper_pearson
+    from lm_audit.stats import share
 
-    return replace(clopper_pearson(k, n), unit="share of items", chance=chance, better="lower")
+    found = share((used["published_rank"] == 1).to_numpy(dtype=np.float64), used["file"].tolist() if clusters else None)
+    return replace(found, unit="share of items", chance=summary.expected_firsts / summary.items, better="lower")
 
 
 def _ranks(table: pd.DataFrame) -> Figure:

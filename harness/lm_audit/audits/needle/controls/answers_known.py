@@ -11,6 +11,7 @@ import numpy as np
 
 from lm_audit.audits.needle.answers.answerers import Answer
 from lm_audit.audits.needle.answers.evaluation import answered, grid_evidence
+from lm_audit.audits.needle.grid.adaptive import find_cliff
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.audits.second_opinion import found_wrong, misreported
 from lm_audit.sources.opinion.shares import share_ends
@@ -66,6 +67,7 @@ def wrong_of_known_answers(samples: Sequence[Sample]) -> list[str]:
     return [
         *found_wrong("answers known beforehand", lambda: _wrong_numbers(samples)),
         *found_wrong("cliffs known beforehand", lambda: wrong_cliffs(samples)),
+        *found_wrong("an adaptive search", wrong_search),
     ]
 
 
@@ -133,6 +135,36 @@ def wrong_cliffs(samples: Sequence[Sample]) -> list[str]:
                 f"chance, {told}, by the shares' limits {wanted}"
             )
     return faults
+
+
+SEARCHED = {100: 1.0, 200: 1.0, 400: 0.0, 800: 0.0}
+"""Whether a needle is found at each length of the adaptive search."""
+
+PLACES, MOST = (0.0, 50.0, 100.0), 12
+"""Depths of the search, and samples a cell at most."""
+
+
+def wrong_search() -> list[str]:
+    """What the adaptive search says that it asked for, and finds, of answers that hang on the length alone.
+
+    It must ask no sample twice and for each depth of a length alike, find the full grid's cliff, and spend less.
+    """
+    asked: list[tuple[int, float, int]] = []
+
+    def ask(places: Sequence[tuple[int, float, int]]) -> list[float]:
+        asked.extend(places)
+        return [SEARCHED[length] for length, _, _ in places]
+
+    run = find_cliff(tuple(SEARCHED), PLACES, ask, threshold=0.6, most=MOST)
+    full = len(SEARCHED) * len(PLACES) * MOST
+    found = [length for length, right in SEARCHED.items() if right]
+    faults = []
+    if len(set(asked)) != len(asked) or len({n for length, _, n in asked if length == 800}) > 1:
+        faults.append("an adaptive search asks for a sample twice, or goes on beyond a length that is settled")
+    told = (run.spent.value, run.spent.n, run.cliff.value)
+    if told != (wanted := (len(asked) / full, len(asked), max(found))):
+        faults.append(f"an adaptive search tells {told} as its share, samples and cliff, counted {wanted}")
+    return faults if len(asked) < full / 2 else [*faults, f"an adaptive search asked {len(asked)} samples of {full}"]
 
 
 def _limits(right: int, samples: Sequence[Sample], length: int) -> tuple[float, float]:

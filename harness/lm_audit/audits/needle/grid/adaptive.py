@@ -35,6 +35,14 @@ class AdaptiveRun:
         return sum(len(scores) for scores in self.scores.values())
 
     @property
+    def spent(self) -> Estimate:
+        """Samples that were answered, as a share of those of the full grid."""
+        note = f"{self.samples} samples instead of the {self.full} of the full grid"
+        return Estimate(
+            self.samples / self.full, n=self.samples, method="count", unit="share", better="lower", note=note
+        )
+
+    @property
     def accuracy(self) -> dict[int, Estimate]:
         """Accuracy by length, with Clopper-Pearson's 95% interval."""
         return {length: share(scores) for length, scores in self.scores.items()}

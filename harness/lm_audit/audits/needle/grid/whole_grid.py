@@ -13,7 +13,6 @@ from lm_audit.audits.needle.grid.feasible import smallest_length, thought_room
 from lm_audit.audits.needle.samples.building import TooShort
 from lm_audit.errors import UsageError
 from lm_audit.sources import MetricSource
-from lm_audit.stats import Estimate
 
 if TYPE_CHECKING:
     from lm_audit.audits.needle.answers.answered_cells import AnsweredCells
@@ -62,15 +61,12 @@ def adaptive_evidence(
 
     run = find_cliff(lengths, plan.depths, ask, threshold=threshold, most=plan.samples, precision=precision)
     evidence = grid_evidence(scored, scorer=scorer, threshold=threshold, seed=seed)
-    note = f"{run.samples} samples instead of the {run.full} of the full grid"
-    evidence.metric(
-        "needle.samples_spent",
-        Estimate(run.samples / run.full, n=run.samples, method="count", unit="share", better="lower", note=note),
-        MetricSource("needle.samples_spent", options={"full": run.full}),
-    )
+    source = MetricSource("needle.samples_spent", options={"full": run.full})
+    evidence.metric("needle.samples_spent", run.spent, source)
     evidence.parameters.update({"adaptive": True, "precision": precision, "most_a_cell": plan.samples})
     evidence.notes.append(
-        f"adaptive: {note}; overall accuracy depends on where samples were spent; compare lengths and the cliff"
+        f"adaptive: {run.spent.note}; overall accuracy depends on where samples were spent; compare lengths and the "
+        "cliff"
     )
     return _described(evidence, plan, left_out)
 
