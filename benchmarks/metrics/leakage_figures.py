@@ -14,8 +14,7 @@ from lm_audit.audits.leakage.averages import file_mean, mean_of, of_these_files
 from lm_audit.audits.leakage.half_option.single_files import single_files
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item
-from lm_audit.audits.leakage.orders.evidence import _share
-from lm_audit.stats import roc_auc
+from lm_audit.stats import roc_auc, share
 
 NAMES = {
     "differences": "leakage.order_effect.{measure}, leakage.above_{baseline}.{measure}, leakage.row_order.swap_gain",
@@ -84,7 +83,7 @@ def published(rng: np.random.Generator, seed: int, there: bool, *, files: int, s
 
 def ranks(rng: np.random.Generator, seed: int, there: bool, *, n: int) -> Mapping[str, Told]:
     chance = 0.3 if there else 1 / 24
-    found = _share(int((rng.random(n) < chance).sum()), n, 1 / 24)
+    found = share((rng.random(n) < chance).astype(np.float64))
     shift = 0.7 if there else 0.0
     area = roc_auc(rng.normal(shift, 1, n), rng.normal(size=2 * n))
     return {

@@ -102,11 +102,12 @@ def reach_of(estimate: Estimate, source: MetricSource, table: RowTable, limits: 
 
 
 def _cut_off(estimate: Estimate, limits: tuple[float, float]) -> float:
-    """How far an interval reaches that ends where the metric does: it would have gone on. Infinite where none does."""
+    """How far an interval reaches that ends where the metric does: it would have gone on. Infinite of any other."""
     value, low, high = estimate.value, estimate.low, estimate.high
     if value is None or low is None or high is None:
         return math.inf
-    ends = [value - low] * (low <= limits[0]) + [high - value] * (high >= limits[1])
+    # A value that lies there itself has an interval on one side, as it should.
+    ends = [value - low] * (low <= limits[0] < value) + [high - value] * (high >= limits[1] > value)
     return max(ends, default=math.inf)
 
 
