@@ -138,10 +138,10 @@ def membership_cases(options: RunOptions) -> list[Case]:
 
 
 def check_sides(members: str, held_out: str, seed: int) -> None:
-    """Refuse texts that stand on both sides, before any model loads."""
-    from lm_audit.audits.privacy.measure.membership_scored import texts_of_files
+    """Refuse texts that stand on both sides, and too few of them, before any model loads."""
+    from lm_audit.audits.privacy.measure.membership_scored import refuse_few, texts_of_files
 
-    texts_of_files(members, held_out, limit=None, seed=seed)
+    refuse_few(texts_of_files(members, held_out, limit=None, seed=seed), f"{members} and {held_out}")
 
 
 def lengths(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:

@@ -7,7 +7,9 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 from _pytest.config import get_config
 
-from lm_audit.errors import ContextError, DataWarning, HarnessError
+from lm_audit.errors import ContextError, DataError, DataWarning, HarnessError
 from lm_audit.models import load_tokenizer
 from lm_audit.plugin.audit_cases.case import source_of
 from lm_audit.plugin.audit_cases.selection import Selection
@@ -434,6 +436,45 @@ def test_a_call_of_pytest_says_it_without_a_traceback(tmp_path: Path, words: tup
     assert done.code in (2, 4)
     assert says in done.output and "Traceback" not in done.output
     assert not (tmp_path / "reports").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"text": "One."}\n{"text": "Two."}\n', "its lines are JSON objects"),
+        ('\n  {"prompt": {"a": [1]}}', "its lines are JSON objects"),
+        ("<!DOCTYPE html>\n<p>One.</p>", "is a page"),
+        ('<?xml version="1.0"?><a>One.</a>', "is a page"),
+        ("{One} of them.\nTwo.", None),
+        ("<One> said: two.", None),
+    ],
+)
+def test_rows_and_pages_that_are_called_text_are_told(
+    configure: Configure, tmp_path: Path, content: str, told: str | None
+) -> None:
+    for name in ("given.txt", "given"):
+        (tmp_path / name).write_text(content + "\nand words without end" * 60, encoding="utf-8")
+        (tmp_path / "other.txt").write_text("some other words " * 600, encoding="utf-8")
+        calls = {
+            "needle": ("--needle-haystack", name),
+            "privacy": ("--member-texts", name, "--held-out-texts", "other.txt"),
+        }
+        for audit, words in calls.items():
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                options = audit_session(configure(*words)).options
+                with suppress(DataError):
+                    collect(audit, options)
+            found = [str(one.message) for one in heard if isinstance(one.message, DataWarning)]
+            assert any(told in one and name in one for one in found) if told else not found
+
+
+def test_too_few_texts_of_a_side_are_refused_before_the_model(configure: Configure, tmp_path: Path) -> None:
+    rows = [f"Text {number} of several." for number in range(4)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
+    (tmp_path / "out.jsonl").write_text('{"text": "Another one."}\n' * 3)
+    message = refusal(configure, "privacy", "--member-texts", "in.jsonl", "--held-out-texts", "out.jsonl")
+    assert "in.jsonl and out.jsonl: 4 member texts and 1 held-out ones; at least 2 of each are needed" in message
 
 
 BEYOND = {

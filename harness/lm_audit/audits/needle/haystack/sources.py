@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lm_audit.audits.given.given_rows import given_rows, holds_rows, text_column, text_in
+from lm_audit.audits.given.prose import prose_of
 from lm_audit.audits.hub_rows import hub_set
 from lm_audit.audits.needle.haystack.scripts import LONGEST_WORD
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
@@ -105,7 +106,7 @@ def from_path(path: Path) -> SourceText:
     files = files_in(path, "*.txt") if is_folder(path) else [path]
     if not files:
         raise DataError("is a folder without .txt files; expected text files", file=path, field="haystack")
-    text = "\n\n".join(map(text_of, files))
+    text = "\n\n".join(map(prose_of, files))
     if is_blank(text):
         raise DataError("holds no text; expected at least one sentence", file=path, field="haystack")
     return SourceText(path.name, text, file=str(path))

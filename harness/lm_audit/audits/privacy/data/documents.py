@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lm_audit.audits.given.given_rows import GivenRow, given_rows, holds_rows, text_in
+from lm_audit.audits.given.prose import prose_of
 from lm_audit.audits.privacy.data.seeded_stream import Stream
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import files_in, is_folder, text_of
+from lm_audit.shared.textfiles import files_in, is_folder
 from lm_audit.shared.visible import is_blank
 
 MIN_WORDS, MAX_WORDS = 50, 512
@@ -24,9 +25,9 @@ def read_documents(source: str | Path) -> list[str]:
     if holds_rows(source):
         documents = [_text_of(row) for row in given_rows(source)]
     elif is_folder(path):
-        documents = [doc for file in files_in(path, "*.txt", below=True) for doc in chunks(text_of(file))]
+        documents = [doc for file in files_in(path, "*.txt", below=True) for doc in chunks(prose_of(file))]
     else:
-        documents = list(chunks(text_of(path)))
+        documents = list(chunks(prose_of(path)))
     if not documents:
         raise DataError(f"no document of at least {MIN_WORDS} words was found", file=path)
     return documents

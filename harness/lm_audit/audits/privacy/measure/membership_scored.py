@@ -124,6 +124,15 @@ def _compared(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
+def refuse_few(texts: Sequence[MemberText], where: str) -> None:
+    """``DataError`` for fewer than 2 texts on a side; each stands there once."""
+    members = sum(one.member for one in texts)
+    if min(members, len(texts) - members) < 2:
+        raise DataError(
+            f"{where}: {members} member texts and {len(texts) - members} held-out ones; at least 2 of each are needed"
+        )
+
+
 def _refuse_shared(members: Iterable[str], twins: Iterable[str], where: str) -> None:
     if both := set(members) & set(twins):
         more = f", and {len(both) - 1} more" if len(both) > 1 else ""
@@ -190,9 +199,8 @@ def _checked(texts: Sequence[MemberText]) -> list[MemberText]:
         if is_blank(one.text):
             raise DataError(f"text {one.item} is blank: {one.text[:60]!r}; a text that shows something is needed")
         once.setdefault((_compared(one.text), one.member), one)
+    refuse_few(list(once.values()), "membership")
     members, twins = ({text for text, member in once if member == side} for side in (True, False))
-    if min(len(members), len(twins)) < 2:
-        raise DataError(f"{len(members)} member texts and {len(twins)} held-out ones; at least 2 of each are needed")
     _refuse_shared(members, twins, "membership")
     return list(once.values())
 
