@@ -369,6 +369,44 @@ def test_two_chat_templates(folder: Path) -> None:
     assert model.tokenizer.apply_chat_template([{"role": "user", "content": "a"}], tokenize=False) == "a"
 
 
+def test_the_default_of_several_templates_beside_another(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    some = [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]
+    edit_json(folder / "tokenizer_config.json", chat_template=some)
+
+    assert any("not the same; the former is taken" in one for one in told(folder))
+    some[1]["template"] = "{{ messages }}"
+    edit_json(folder / "tokenizer_config.json", chat_template=some)
+    assert told(folder) == []
+
+
+@pytest.mark.parametrize(("taken", "says"), [(None, "there is no other"), ("{{ messages }}", "another is taken")])
+def test_a_template_in_a_file_that_nothing_reads(folder: Path, taken: str | None, says: str) -> None:
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": "of pictures"}))
+    edit_json(folder / "tokenizer_config.json", chat_template=taken)
+    (folder / "chat_template.jinja").unlink(missing_ok=True)
+
+    (message,) = told(folder)
+
+    assert "chat template of chat_template.json is not read; " + says in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"),
+    [
+        ("mistral", {"causal": False}),
+        ("gemma", {"bidirectional": True}),
+        ("stablelm", {"is_prefix_lm": True}),
+        ("mpt", {"attn_config": {"prefix_lm": True}}),
+    ],
+)
+def test_a_mask_that_the_class_does_not_make(kind: str, stated: dict[str, Any]) -> None:
+    (key,) = stated.get("attn_config", stated)
+
+    with pytest.warns(UserWarning, match=f"states {key} = "):
+        tell_unread({"model_type": kind, **stated}, without_weights(kind, {"num_hidden_layers": 2}), "config.json")
+
+
 def test_a_function_that_does_not_exist_is_named_with_its_setting(folder: Path) -> None:
     edit_json(folder / "config.json", hidden_act="swigloo")
 

@@ -144,15 +144,37 @@ def tell_dates(tokenizer: Tokenizer, name: str) -> None:
 _DATES = ("date_string", "current_date", "date", "today")
 
 
-def tell_templates(folder: Path) -> None:
-    """Warn where ``chat_template.jinja`` and ``tokenizer_config.json`` state two templates: the former is taken."""
-    template, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
-    if not is_file(template) or not is_file(config):
-        return
-    stated: Any = json.loads(config.read_text(encoding="utf-8")).get("chat_template")
-    if isinstance(stated, str) and stated.strip() != template.read_text(encoding="utf-8").strip():
+def tell_templates(tokenizer: Tokenizer, folder: Path) -> None:
+    """Warn where files of ``folder`` state other chat templates than the one that is taken.
+
+    ``chat_template.jinja`` goes before ``tokenizer_config.json``; ``chat_template.json``, of models that see pictures,
+    is read by nothing here.
+    """
+    from lm_audit.models.text.chat import template_source
+
+    taken, template = template_source(tokenizer), folder / "chat_template.jinja"
+    stated = _template(folder / "tokenizer_config.json") if is_file(template) else None
+    if stated is not None and stated.strip() != template.read_text(encoding="utf-8").strip():
         warnings.warn(
             f"{folder}: chat_template.jinja and the chat_template of tokenizer_config.json are not the same; the former"
             " is taken",
             stacklevel=2,
         )
+    left = _template(folder / "chat_template.json")
+    if left is not None and left.strip() != (taken or "").strip():
+        other = "another is taken" if taken else "there is no other"
+        warnings.warn(
+            f"{folder}: the chat template of chat_template.json is not read; {other}: write it to"
+            " chat_template.jinja if it is the model's",
+            stacklevel=2,
+        )
+
+
+def _template(path: Path) -> str | None:
+    """The chat template that a file of settings states: the one, or of several that which is called default."""
+    content: Any = json.loads(path.read_text(encoding="utf-8")) if is_file(path) else None
+    stated = content.get("chat_template") if isinstance(content, dict) else None
+    if isinstance(stated, list):
+        named = {one.get("name"): one.get("template") for one in stated if isinstance(one, dict)}
+        stated = named.get("default")
+    return stated if isinstance(stated, str) else None

@@ -40,6 +40,11 @@ _OF_EFFECT: dict[str, tuple[object, ...]] = {
     "use_bidirectional_attention": (False,),
     "add_cross_attention": (False,),
     "norm_topk_prob": (False,),
+    "is_causal": (True,),
+    "causal": (True,),
+    "bidirectional": (False,),
+    "prefix_lm": (False,),
+    "is_prefix_lm": (False,),
 }
 """Settings that change every answer of the makes that know them, and the values at which they change none."""
 
@@ -72,7 +77,9 @@ def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> 
             f"{where} states {listed(unread)}, which {type(module).__name__} does not know: is it of another make?",
             stacklevel=3,
         )
-    if passed := _passed_over(module, made, stated, stray):
+    inner = stated.get("attn_config")  # of MPT and its kin, which keep those of attention apart
+    nested = {**inner, **stated} if isinstance(inner, Mapping) else stated
+    if passed := _passed_over(module, made, nested, stray):
         warnings.warn(
             f"{where} states {listed(passed)}, which no line of {type(module).__name__} reads: it computes without",
             stacklevel=3,

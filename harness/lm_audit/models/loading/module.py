@@ -185,7 +185,7 @@ def wrap(source: Source, module: CausalModule, tokenizer: Tokenizer) -> Language
     tell_class(tokenizer, source.tokenizer_folder, source.spec.text, Proofs(model))
     tell_frame(tokenizer, source.tokenizer_folder, source.spec.text)
     tell_words(tokenizer, source.spec.text)
-    tell_templates(source.tokenizer_folder)
+    tell_templates(tokenizer, source.tokenizer_folder)
     tell_dates(tokenizer, source.spec.text)
     tell_ends(tokenizer, end_ids(model), module.get_input_embeddings().num_embeddings, source.spec.text)
     tell_unfollowed(module, source.spec.text)
