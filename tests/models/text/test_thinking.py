@@ -365,6 +365,12 @@ class TestBudget:
         assert (found.thought, found.answer, found.finish_reason) == ("aaaaa", "aaaa", "length")
         assert len(found.token_ids) == len(closed) + 4
 
+    def test_a_closing_that_the_thought_only_quotes_leaves_it_open(self) -> None:
+        thought = "<think>`</think>` ends it" + "a" * 60
+        (found,) = scripted(thought + "</think>7, 8").generate(["p"], max_new_tokens=3, thinking_tokens=120)
+
+        assert (found.thought, found.answer) == (thought.removeprefix("<think>"), "7,")
+
     def test_no_budget_closes_a_thought_where_it_opens(self) -> None:
         (found,) = scripted("<think>" + "a" * 200).generate(["p"], max_new_tokens=4, thinking_tokens=0)
 

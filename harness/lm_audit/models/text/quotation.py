@@ -28,12 +28,17 @@ def quotations(text: str, start: int = 0) -> list[tuple[int, int]]:
 
 
 def is_quoted_alone(text: str, first: int, last: int, start: int = 0) -> bool:
-    """Whether quotation marks or ticks stand right around ``text[first:last]``, opened in its line behind ``start``.
+    """Whether quotation marks or ticks stand right around ``text[first:last]``, opened in its line behind ``start``."""
+    return opens_quotation(text, first, start) and _PAIRS[text[first - 1]] == text[last : last + 1]
 
-    Marks that look alike on both sides open where their number before is odd.
+
+def opens_quotation(text: str, first: int, start: int = 0) -> bool:
+    """Whether a mark right before ``text[first]`` opens a quotation in its line behind ``start``.
+
+    Marks that look alike on both sides open where their number is odd.
     """
     mark = text[first - 1 : first] if first > start else ""
-    if not mark or _PAIRS.get(mark) != text[last : last + 1]:
+    if mark not in _PAIRS:
         return False
     before = text[max(start, text.rfind("\n", 0, first) + 1) : first]
     return mark != _PAIRS[mark] or len(re.findall(f"{mark}+", before)) % 2 == 1

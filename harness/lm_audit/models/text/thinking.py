@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from lm_audit.models.text.quotation import is_quoted_alone, quotations
+from lm_audit.models.text.quotation import is_quoted_alone, opens_quotation, quotations
 from lm_audit.models.text.thought_markers import MARKERS, ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
@@ -221,9 +221,17 @@ def opening_state(text: str) -> ThoughtMarkers | bool:
     return any(not one.whole and one.written.casefold().startswith(begun.casefold()) for one in MARKERS)
 
 
-def closing_found(markers: ThoughtMarkers, text: str) -> bool:
-    """Whether the thought's closing marker stands in a text."""
-    return _compiled(markers.closing).search(text) is not None
+def closing_found(markers: ThoughtMarkers, text: str, since: int = 0) -> bool:
+    """Whether the closing marker ends in a text behind ``since``; one that is, or may yet be, quoted does not count.
+
+    The text may go on.
+    """
+    closings = _compiled(markers.closing).finditer(text)
+    return any(
+        not (is_quoted_alone(text, *one.span()) or (one.end() == len(text) and opens_quotation(text, one.start())))
+        for one in closings
+        if one.end() > since
+    )
 
 
 def closings_in(text: str) -> list[tuple[ThoughtMarkers, int]]:
@@ -290,7 +298,7 @@ def _found(text: str, opened: ThoughtMarkers | None) -> Iterator[tuple[re.Match[
 
 def _is_whole(markers: ThoughtMarkers, text: str) -> bool:
     begun = text.lstrip()
-    return _compiled(markers.opening).match(begun) is not None and closing_found(markers, begun)
+    return _compiled(markers.opening).match(begun) is not None and _compiled(markers.closing).search(begun) is not None
 
 
 @cache

@@ -52,7 +52,9 @@ class ThoughtBudget:
             self._thought_tokens += 1
             # A token is a byte or more: a marker that the newest token completes begins within these.
             window = ids[-(len(self._markers.close.encode()) + 24) :]
-            if closing_found(self._markers, decode(window)):
+            text = decode(window)
+            # The newest token completes it, or shows that the one before did: what is quoted slides out of the window.
+            if closing_found(self._markers, text) and closing_found(self._markers, text, len(decode(window[:-2]))):
                 self._markers = None
             self._close_if_spent()
         else:
