@@ -22,10 +22,10 @@ from lm_audit.audits.leakage.half_option.variants import ORIGINAL, OTHER_ITEM
 from lm_audit.audits.leakage.items.item import LETTERS, Item, shuffle_options
 from lm_audit.audits.leakage.likelihood.plain import largest_difference
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders
+from lm_audit.audits.privacy.controls.bigrams import bigram_model
 from lm_audit.audits.privacy.controls.known_scores import (
     COLUMNS,
     _columns,
-    bigram_model,
     expected_scores,
     judge_scores,
     known_scores,

@@ -12,7 +12,7 @@ import pytest
 
 from lm_audit.audits.privacy import audit as privacy_audit
 from lm_audit.audits.privacy.attribution import directions
-from lm_audit.audits.privacy.controls import known_scores as control
+from lm_audit.audits.privacy.controls.bigrams import Paper, bigram_model
 from lm_audit.audits.privacy.controls.known_members import wrong_of_known_members, wrong_of_known_ranks
 from lm_audit.audits.privacy.controls.known_replies import (
     KnownReplies,
@@ -20,7 +20,7 @@ from lm_audit.audits.privacy.controls.known_replies import (
     wrong_of_known_replies,
     wrong_of_known_thoughts,
 )
-from lm_audit.audits.privacy.controls.known_scores import Paper, bigram_model, known_scores
+from lm_audit.audits.privacy.controls.known_scores import known_scores
 from lm_audit.audits.privacy.controls.known_seeds import wrong_of_known_seeds, wrong_power
 from lm_audit.audits.privacy.measure import exact_exposure as ranks
 from lm_audit.audits.privacy.measure import extraction_generated as replies
@@ -47,8 +47,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def paper() -> Paper:
-    model = bigram_model(0)
-    return Paper(model, control._table(model))
+    return Paper.of(bigram_model(0))
 
 
 PARTS: dict[str, Callable[[], list[str]]] = {

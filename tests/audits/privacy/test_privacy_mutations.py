@@ -22,7 +22,8 @@ from lm_audit.audits.privacy import statistics
 from lm_audit.audits.privacy.attribution import changes
 from lm_audit.audits.privacy.audit import blind_evidence, evidence_of, score_stages
 from lm_audit.audits.privacy.controls import trained_controls
-from lm_audit.audits.privacy.controls.known_scores import bigram_model, known_scores
+from lm_audit.audits.privacy.controls.bigrams import bigram_model
+from lm_audit.audits.privacy.controls.known_scores import known_scores
 from lm_audit.audits.privacy.controls.trained_controls import PlantedMemory
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.measure import membership, source_columns, stress

@@ -19,7 +19,7 @@ from lm_audit.audits.second_opinion import misreported
 from lm_audit.evidence import Evidence
 
 if TYPE_CHECKING:
-    from lm_audit.audits.privacy.controls.known_scores import Paper
+    from lm_audit.audits.privacy.controls.bigrams import Paper
 
 Floats = NDArray[np.float64]
 

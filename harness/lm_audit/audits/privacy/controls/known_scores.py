@@ -1,28 +1,26 @@
-"""A control whose scores are known on paper: a model that predicts each token from the one before it.
+"""A control whose scores are known on paper, those of :mod:`lm_audit.audits.privacy.controls.bigrams`.
 
-The layers of a small Llama add nothing, so that its answer is a formula of two matrices. Whatever reads the wrong
-token, the wrong text or the wrong sign gives other numbers; nothing here is random but the matrices. What the audit
-reports of texts by their log-probabilities alone, of ranks among all secrets, of known replies and of several seeds is
-held beside it.
+Whatever reads the wrong token, the wrong text or the wrong sign gives other numbers; nothing here is random but the
+model's two matrices. What the audit reports of texts by their log-probabilities alone, of ranks among all secrets, of
+known replies and of several seeds is held beside it.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lm_audit.audits.privacy.controls.bigrams import Paper, bigram_model
 from lm_audit.audits.privacy.controls.known_members import wrong_of_known_members, wrong_of_known_ranks
 from lm_audit.audits.privacy.controls.known_replies import wrong_of_known_replies, wrong_of_known_thoughts
 from lm_audit.audits.privacy.controls.known_seeds import wrong_of_known_seeds, wrong_power
 from lm_audit.audits.privacy.data.canaries import Canary, generate_canaries
 from lm_audit.audits.second_opinion import found_wrong, held_by_its_rows
 from lm_audit.evidence import Control, Evidence
-from lm_audit.models.causal_module import DecoderModule
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
 
@@ -64,7 +62,7 @@ def known_scores(seed: int = 0) -> Evidence:
 
 def _wrong_of_known(model: LanguageModel, seed: int) -> list[str]:
     """What is reported of answers that are known beforehand, the model's and made ones, and is not so."""
-    paper = Paper(model, _table(model))
+    paper = Paper.of(model)
     return [
         *found_wrong("texts scored alone", lambda: wrong_of_known_members(paper, seed)),
         *found_wrong("ranks among all secrets", lambda: wrong_of_known_ranks(paper, seed)),
@@ -75,74 +73,18 @@ def _wrong_of_known(model: LanguageModel, seed: int) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, eq=False)
-class Paper:
-    """A model and what it says on paper: log-probabilities of each token after each [tokens before, tokens]."""
-
-    model: LanguageModel
-    table: Floats
-
-    def tokens(self, text: str) -> Floats:
-        """Log-probabilities of a text's tokens, in nats."""
-        return _tokens(self.table, self.model, text)[0]
-
-
-def bigram_model(seed: int) -> LanguageModel:
-    """A byte-level Llama whose attention and MLP add nothing, with seeded matrices before and after them."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    from lm_audit.models import LanguageModel
-    from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
-
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=256,
-        tie_word_embeddings=False,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-    )
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(seed)
-        module: DecoderModule = LlamaForCausalLM(config)
-        module.eval()
-        for layer in module.model.layers:
-            layer.self_attn.o_proj.weight.zero_()
-            layer.mlp.down_proj.weight.zero_()
-        module.model.embed_tokens.weight.normal_()
-        module.lm_head.weight.normal_(std=0.5)
-    return LanguageModel(module.requires_grad_(False), byte_tokenizer(256), name="bigrams")
-
-
 def expected_scores(model: LanguageModel, canaries: Sequence[Canary]) -> dict[str, Floats]:
     """The columns by the formula, in float64."""
-    table = _table(model)
-    rows = [_row(table, model, canary) for canary in canaries]
+    paper = Paper.of(model)
+    rows = [_row(paper, canary) for canary in canaries]
     return {name: np.array([row[name] for row in rows]) for name in COLUMNS}
 
 
-def _table(model: LanguageModel) -> Floats:
-    """Log-probability of each token after each: log softmax of head x normalised embedding of the token before."""
-    module: Any = model.module
-    embedding, head = (
-        weight.detach().double().numpy() for weight in (module.model.embed_tokens.weight, module.lm_head.weight)
-    )
-    scale = np.sqrt((embedding**2).mean(axis=1, keepdims=True) + module.config.rms_norm_eps)
-    logits = (embedding / scale) @ head.T
-    table = logits - np.log(np.exp(logits - logits.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True))
-    return np.asarray(table - logits.max(axis=1, keepdims=True), dtype=np.float64)
-
-
-def _row(table: Floats, model: LanguageModel, canary: Canary) -> dict[str, float]:
-    logprobs, spread = _tokens(table, model, canary.text)
+def _row(paper: Paper, canary: Canary) -> dict[str, float]:
+    logprobs, spread = paper.choices(canary.text)
     span = slice(*canary.secret_span)
     row = _columns("", logprobs) | _columns("span_", logprobs[span])
-    lowered, _ = _tokens(table, model, canary.text.lower())
+    lowered = paper.tokens(canary.text.lower())
     size = len(zlib.compress(canary.text.encode()))
     return row | {
         "min_kpp20_ceil": _unlikely(logprobs, spread),
@@ -151,19 +93,6 @@ def _row(table: Floats, model: LanguageModel, canary: Canary) -> dict[str, float
         "zlib_ratio_mean_nll": -row["mean_logprob"] / size,
         "lowercase_log_ratio": row["mean_logprob"] / float(lowered.mean()),
     }
-
-
-def _tokens(table: Floats, model: LanguageModel, text: str) -> tuple[Floats, Floats]:
-    """Log-probabilities of a text's tokens, and mean and spread (2, tokens) of what stood to be chosen there."""
-    from lm_audit.models.text.byte_tokenizer import BOS
-
-    # A byte is a token here: the secret's characters are its tokens.
-    ids = model.tokenizer(text, add_special_tokens=False).input_ids
-    rows = table[np.array([BOS, *ids[:-1]])]
-    weights = np.exp(rows)
-    mean = (weights * rows).sum(axis=1)
-    spread = np.sqrt((weights * (rows - mean[:, None]) ** 2).sum(axis=1))
-    return rows[np.arange(len(ids)), ids], np.stack([mean, spread])
 
 
 def _columns(prefix: str, logprobs: Floats) -> dict[str, float]:
