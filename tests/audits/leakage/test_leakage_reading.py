@@ -252,3 +252,19 @@ def test_a_benchmark_bears_the_name_that_it_was_given(tmp_path: Path) -> None:
     names = {name: called(load_benchmark(place), place, given).name for name, place in sources.items()}
     assert names == {"first": "first", "second-set": "second-set", "test": "test"}
     assert called(load_benchmark(sources["test"]), sources["test"], None).name == "test"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow", ".txt"])
+def test_a_file_that_is_gone_since_it_was_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    path = tmp_path / f"gone{suffix}"
+    path.write_text("{}\n")
+
+    def looked_at(given: Path) -> Path:
+        given.unlink()
+        return given
+
+    monkeypatch.setattr("lm_audit.audits.leakage.items.reading.readable_file", looked_at)
+    with pytest.raises(DataError, match=r"gone\..*(no such file|cannot be read)"):
+        load_benchmark(path)

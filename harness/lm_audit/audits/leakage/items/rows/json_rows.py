@@ -61,8 +61,11 @@ def json_parts(path: Path) -> Iterator[JsonPart]:
 
 def _begins(path: Path, mark: str) -> bool:
     """Whether the file's text begins so and is no line of its own: an array of rows over one line or several."""
-    with path.open("rb") as handle:
-        head = handle.read(64)
+    try:
+        with path.open("rb") as handle:
+            head = handle.read(64)
+    except OSError as error:  # gone since it was looked at
+        raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
     return head.decode("utf-8", "ignore").lstrip("\ufeff \t\r\n")[:1] == mark
 
 
