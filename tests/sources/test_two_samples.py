@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import t, ttest_ind
+from scipy.stats import binom, boschloo_exact, fisher_exact, t, ttest_ind
 
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
 from lm_audit.sources.units import RowTable
+from lm_audit.stats.shares.two_shares import boschloo_p
 
 Rows = list[dict[str, Any]]
 
@@ -53,9 +54,50 @@ def test_runs_far_apart_are_as_sure_as_few_labels_allow() -> None:
 
 
 def test_of_runs_without_any_spread_the_labels_alone_decide() -> None:
-    found = change(run("a", np.zeros(6)), run("b", np.ones(6)), resolution=1e-4)
+    found = change(run("a", np.zeros(6)), run("b", np.full(6, 2.0)), resolution=1e-4)
     assert found.p == pytest.approx(2 / comb(12, 6), abs=1e-3)
-    assert found.difference.value == 1 and found.difference.low is None
+    assert found.difference.value == 2 and found.difference.low is None
+
+
+@pytest.mark.parametrize(
+    ("right", "sizes"), [((7, 15), (24, 24)), ((0, 5), (8, 12)), ((18, 11), (40, 19)), ((6, 6), (6, 9))]
+)
+def test_answers_of_other_items_are_compared_by_boschloos_test(right: tuple[int, int], sizes: tuple[int, int]) -> None:
+    a, b = (np.arange(n) < k for k, n in zip(right, sizes, strict=True))
+    table = [list(right), [n - k for k, n in zip(right, sizes, strict=True)]]
+    assert boschloo_p(right[0], sizes[0], right[1], sizes[1]) == pytest.approx(boschloo_exact(table).pvalue, rel=2e-3)
+    found = change(run("a", a), run("b", b), MetricSource.mean("v", scale=100))
+    assert found.p == boschloo_p(right[0], sizes[0], right[1], sizes[1]) > found.floor
+    assert found.floor == pytest.approx(boschloo_p(sizes[0], sizes[0], 0, sizes[1])) and found.floor < 1e-3
+    apart = found.difference.low is not None and (found.difference.low > 0 or (found.difference.high or 0) < 0)
+    assert apart == (found.p <= 0.05) or found.difference.low is None
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (12, 20)])
+def test_boschloos_test_keeps_its_level_at_every_share_and_finds_more_than_fishers(sizes: tuple[int, int]) -> None:
+    every = [(i, j) for i in range(sizes[0] + 1) for j in range(sizes[1] + 1)]
+    rejected = [pair for pair in every if boschloo_p(pair[0], sizes[0], pair[1], sizes[1]) <= 0.05]
+    fishers = [
+        (i, j) for i, j in every if fisher_exact(np.array([[i, j], [sizes[0] - i, sizes[1] - j]])).pvalue <= 0.05
+    ]
+    for share in (0.003, 0.03, 0.11, 0.37, 0.5, 0.71, 0.985):
+        chances = [binom.pmf(np.arange(n + 1), n, share) for n in sizes]
+        assert sum(chances[0][i] * chances[1][j] for i, j in rejected) <= 0.05
+    assert len(rejected) > len(fishers)
+
+
+def test_only_answers_that_hang_on_nothing_are_compared_by_boschloos_test() -> None:
+    a, b = run("a", np.arange(30) < 9, c=range(30)), run("b", np.arange(30) < 20, c=range(30))
+    boschloos = boschloo_p(9, 30, 20, 30)
+    assert change(a, b).p == boschloos
+    for source in (
+        MetricSource.mean("v", clusters=("c",)),
+        MetricSource("sum", "v"),
+        MetricSource.mean("v", scale=-1, transform="negate"),
+    ):
+        assert "Boschloo" not in change(a, b, source).difference.method
+    assert "Boschloo" not in change(a, b, target=0.5).difference.method
+    assert "Boschloo" not in change(a, [*b, {"item": "half", "v": 0.5, "c": 99}]).difference.method
 
 
 def test_the_larger_of_both_p_values_stands_and_the_interval_agrees() -> None:

@@ -320,17 +320,37 @@ def _independent(work: _Work, a: Units, b: Units) -> Change | str:
     ]
     spread = _sum(*spreads)
     p = t_p_value(float(work.tested(*values)[0]), spread)
-    tested = Tested(p, 0.0)
-    if len(cut[0]) == len(cut[1]) == 1:
+    tested, method = Tested(p, 0.0), "two samples, Welch's t on clusters, and their labels permuted"
+    if (shares := _two_shares(work, a, b)) is not None:
+        tested, method = shares, "two samples, Welch's t; Boschloo's exact test"
+    elif len(cut[0]) == len(cut[1]) == 1:
         moved = _relabelled(work, a, b, cut[0][0], cut[1][0])
         tested = Tested(max(moved.p, p if math.isfinite(p) else 0.0), moved.floor)
     if source.statistic == "max_min":
         tested = _stricter(tested, moved_alike(source, (a, b), cut, resolution=work.resolution, seed=work.seed))
-    method = "two samples, Welch's t on clusters, and their labels permuted"
     known = tested.p if math.isfinite(tested.p) and spread.clusters >= SMALLEST else None
     difference = interval_of(value, spread, known if work.target is None else None, n=len(a) + len(b), method=method)
     counts: dict[str, Any] = {"pairs": 0, "only_a": len(a), "only_b": len(b), "clusters": spread.clusters}
     return Change(difference, known, tested.floor, "two samples", **counts, **work.ends(*values), **_error(spread))
+
+
+def _two_shares(work: _Work, a: Units, b: Units) -> Tested | None:
+    """Boschloo's test of independent answers of 0 or 1; ``None`` of anything else.
+
+    Labels dealt out anew are Fisher's test there, which holds the number of right answers fixed: of 24 and 24 it finds
+    54 % where this one finds 64 %, both at no more than 5 %.
+    """
+    from lm_audit.stats.shares.two_shares import boschloo_p, possible
+
+    source = work.source
+    plain = source.statistic == "mean" and not source.clusters and "weight" not in source.options
+    if not plain or work.target is not None or not possible(len(a), len(b)):
+        return None
+    if not np.isin(np.concatenate([a.values, b.values]), (0.0, 1.0)).all():
+        return None
+    right = [int(units.values.sum()) for units in (a, b)]
+    p = boschloo_p(right[0], len(a), right[1], len(b))
+    return Tested(p, boschloo_p(0, len(a), len(b), len(b)))
 
 
 def _relabelled(work: _Work, a: Units, b: Units, first: Clustering, second: Clustering) -> Tested:
