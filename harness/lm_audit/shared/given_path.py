@@ -13,8 +13,8 @@ from lm_audit.shared.visible import is_blank
 def given_path(text: str) -> Path:
     """The path, with ``~`` replaced.
 
-    ``ArgumentTypeError`` where it is blank (an unset variable), an address, or holds what no name can.
-    The first two would name a folder of this machine: the one that the command is called in, or one called ``s3:``.
+    ``ArgumentTypeError`` where it is blank (an unset variable), an address, in a home that is none, or holds what no
+    name can. The first three would name a folder here: the one that the command is called in, ``s3:``, or ``~name``.
     """
     if is_blank(text):
         raise ArgumentTypeError(f"{text!r} names no file or folder")
@@ -26,4 +26,7 @@ def given_path(text: str) -> Path:
         raise ArgumentTypeError(f"{text!r:.200} is no name of a file: {error.reason}") from error
     if "://" in text:
         raise ArgumentTypeError(f"{text!r:.200} is an address; name a file or folder of this machine")
-    return from_home(text)
+    path = from_home(text)
+    if str(path).startswith("~"):
+        raise ArgumentTypeError(f"{text!r:.200}: there is no such home; give the whole path, or ./{text:.200}")
+    return path

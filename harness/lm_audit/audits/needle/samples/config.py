@@ -108,7 +108,7 @@ class NeedleConfig:
     def from_mapping(cls, values: Mapping[str, Any]) -> NeedleConfig:
         """A configuration from names and values, ``preset`` among them; ``UsageError`` for unknown or missing names."""
         given = {name: value for name, value in values.items() if name not in ("preset", "save_dir")}
-        if values.get("preset"):
+        if values.get("preset") is not None:
             given = {**preset(values["preset"]), **given}
         known = {one.name for one in fields(cls)}
         unknown = sorted(set(given) - known)
