@@ -226,6 +226,13 @@ def test_toml(tmp_path: Path, text: str, says: str) -> None:
         read_toml(tmp_path / "x.toml")
 
 
+def test_a_huge_file_is_no_toml_and_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text("a = 1\n")
+    os.truncate(tmp_path / "x.toml", 1 << 40)
+    with pytest.raises(DataError, match=r"x\.toml: has 1,099,511,627,776 bytes"):
+        read_toml(tmp_path / "x.toml")
+
+
 def test_toml_that_is_nested_without_end(tmp_path: Path) -> None:
     """Dotted names nest without recursion in the parser, and would break whoever walks through the tables."""
     for text in (".".join("a" * 3000) + " = 1", f"[{'.'.join('a' * 3000)}]\n", "a = " + "[" * 150 + "]" * 150):

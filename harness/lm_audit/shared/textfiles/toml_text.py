@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError
+from lm_audit.shared.textfiles.paths import readable_file
 from lm_audit.shared.textfiles.plain import text_of
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The tables of a file; ``DataError`` for what cannot be read or is no TOML, with the line where TOML names it."""
+    size = readable_file(path).stat().st_size
+    if size > _LARGEST:  # it would be read into memory whole, which takes half a minute and more
+        raise DataError(f"has {size:,} bytes; no TOML file of the project's takes {_LARGEST:,}", file=path)
     try:
         document = tomllib.loads(text_of(path))
     except RecursionError as error:
@@ -30,6 +34,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 _DEEPEST = 100
+_LARGEST = 64 * 2**20
 
 
 def _values(document: object) -> Iterator[tuple[object, int]]:
