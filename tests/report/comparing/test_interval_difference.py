@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy.stats import norm, t, ttest_ind_from_stats
 
@@ -15,6 +16,7 @@ from lm_audit.report.comparison.metric_change import MetricChange
 from lm_audit.report.comparison.runs import compare_runs
 from lm_audit.runstore.run import read_run
 from lm_audit.sources import MetricSource
+from lm_audit.stats import mean_interval, studentised_mean
 from lm_audit.stats.estimate import Estimate
 from tests.report.made_runs import MadeCase, write_run
 
@@ -85,6 +87,15 @@ def test_a_bootstrap_interval_is_widened_to_students() -> None:
     (first, p), (second, q) = found
     assert (first.low, first.high) == pytest.approx((second.low, second.high))
     assert p == pytest.approx(q)
+
+
+@pytest.mark.parametrize("make", [mean_interval, studentised_mean])
+def test_a_bootstrap_t_is_students_already(make: Any) -> None:
+    rng = np.random.default_rng(4)
+    made = [make(rng.normal(size=10), n_resamples=199, seed=0) for _ in range(2)]
+    assert all("bootstrap-t" in one.method for one in made)
+    told, plain = difference_of(*made), difference_of(*(replace(one, method="t") for one in made))
+    assert (told[0].low, told[0].high, told[1]) == (plain[0].low, plain[0].high, plain[1])
 
 
 def test_a_bootstrap_interval_of_nobody_knows_how_many_values_is_taken_as_it_is() -> None:

@@ -64,9 +64,12 @@ def _halves(down: Estimate, up: Estimate) -> tuple[float, float]:
 
 
 def _widened(estimate: Estimate) -> float:
-    """Student's quantile over the normal one, and n - 1 for n, for intervals of a bootstrap; else 1."""
-    n = units_behind(estimate)
-    if "bootstrap" not in estimate.method or n is None:
+    """Student's quantile over the normal one, and n - 1 for n, for percentiles of a bootstrap; else 1.
+
+    A bootstrap-t is a t interval already.
+    """
+    n, method = units_behind(estimate), estimate.method
+    if "bootstrap" not in method or "bootstrap-t" in method or n is None:
         return 1.0
     from scipy.special import ndtri, stdtrit
 
