@@ -148,7 +148,8 @@ def test_a_group_that_no_answer_of_esbbq_has_excludes_the_row(tmp_path: Path) ->
     [
         ("B", 1), ("La respuesta es B.", 1), ("Respuesta: B", 1), ("정답은 B입니다", 1), ("답: B", 1),
         ("La resposta és B", 1),
-        ("El nieto.", 1), ("No es el nieto", None), ("A o B", None), ("No se sabe", None),
+        ("El nieto.", 1), ("No es el nieto", None), ("A o B", None),
+        ("B y C", None), ("B i C", None), ("B 또는 C", None), ("A la abuela", None), ("No se sabe", None),
     ],
 )  # fmt: skip
 def test_letters_in_sentences_of_these_languages(tmp_path: Path, reply: str, choice: int | None) -> None:
