@@ -172,6 +172,16 @@ def test_what_needs_the_tokenizer_is_checked_before_weights_load(tmp_path: Path)
     assert bad.model_details == {}, "the model was never asked for"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["", ", preflight=check"], ids=["model", "tokenizer"])
+def test_libraries_that_cannot_be_imported_are_told_in_a_line(tmp_path: Path, check: str) -> None:
+    audit_project(tmp_path, PREFLIGHT.replace(", preflight=check", check))
+    done = run_pytest(tmp_path, "--model", "tiny", "--device", "cpu", TORCH_LOGS="nonsense")
+    assert done.counts == {"error": 2}
+    assert "ModelError: torch and transformers cannot be imported" in done.output
+    assert "Invalid log settings: nonsense" in done.output and "Traceback" not in done.output
+
+
 LENGTHS = """
 import pytest
 from lm_audit.plugin import Case, cases

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lm_audit.errors import ContextError, beyond_context
+from lm_audit.errors import ContextError, ModelError, beyond_context
 from lm_audit.models.endpoint.address import is_endpoint
+from lm_audit.models.files.json_file import one_line
 from lm_audit.plugin.models.endpoints import facts_of
 from lm_audit.plugin.options.model_choice import ModelChoice
 
@@ -23,6 +26,20 @@ def known_context(session: AuditSession, model: ModelChoice) -> int | None:
     from lm_audit.models.files.stated_context import stated_context  # imports no torch
 
     return stated_context(model.spec, trust_remote_code=session.options.trust_remote_code)
+
+
+@cache
+def check_libraries() -> None:
+    """``ModelError`` where torch or transformers cannot be imported.
+
+    Of a broken installation, or by a variable that they read as they are (``TORCH_LOGS``).
+    """
+    try:
+        import_module("torch")
+        import_module("transformers")
+    except Exception as error:  # whatever happens in a library's own code
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise ModelError(f"torch and transformers cannot be imported, and load no model: {reason}") from error
 
 
 def check_case(session: AuditSession, selection: Selection, tokenizer: Tokenizer) -> None:

@@ -8,7 +8,7 @@ from lm_audit.errors import HarnessError
 from lm_audit.models.endpoint.address import is_endpoint
 from lm_audit.plugin.audit_cases.selection import Selection
 from lm_audit.plugin.models.endpoints import facts_of, settings_for
-from lm_audit.plugin.models.known import check_case
+from lm_audit.plugin.models.known import check_case, check_libraries
 from lm_audit.plugin.options.environment import named_budget
 from lm_audit.plugin.options.model_choice import ModelChoice
 from lm_audit.plugin.parallel.workers import GIB
@@ -46,6 +46,7 @@ class ModelStore:
             return
         spec = selection.model.spec
         if spec not in self._tokenizers:
+            check_libraries()
             from lm_audit.models import load_tokenizer
 
             self._tokenizers[spec] = load_tokenizer(spec, trust_remote_code=self._options.trust_remote_code)
@@ -60,6 +61,7 @@ class ModelStore:
         try:
             if is_endpoint(selection.model.spec):
                 return self._connected(selection.model)
+            check_libraries()
             model = self._models().get(
                 selection.model.spec,
                 device=selection.device,
