@@ -147,6 +147,8 @@ def _scaled_length(kind: Mapping[str, Any], text: object, stated: int) -> int:
         return int(factor * (original or stated))
     if name == "dynamic":
         return int(factor * stated)
+    if name == "longrope" and original is None:
+        original = stated  # as transformers fills it in, so that files and loaded models tell one length
     return int(factor * stated) if original == stated else stated
 
 

@@ -10,6 +10,7 @@ import torch
 import transformers
 
 from lm_audit.models.context import (
+    Attributes,
     attention_reach,
     changes_at_every_step,
     context_window,
@@ -53,6 +54,14 @@ LISTS = {"short_factor": [1.0] * 8, "long_factor": [4.0] * 8}
 )
 def test_context_windows(kind: str, settings: dict[str, Any], window: int | None) -> None:
     assert context_window(getattr(transformers, f"{kind}Config")(**settings)) == window
+
+
+def test_longrope_without_the_original_length_is_of_one_length_before_and_after_loading() -> None:
+    """transformers fills it in; cases are planned by the file."""
+    stated = {"max_position_embeddings": 96, **rope("longrope", factor=3.0, **LISTS)}
+
+    assert context_window(Attributes(stated)) == 288
+    assert context_window(transformers.LlamaConfig(hidden_size=32, num_attention_heads=2, **stated)) == 288
 
 
 def test_nested_configurations() -> None:

@@ -407,6 +407,17 @@ def test_a_mask_that_the_class_does_not_make(kind: str, stated: dict[str, Any]) 
         tell_unread({"model_type": kind, **stated}, without_weights(kind, {"num_hidden_layers": 2}), "config.json")
 
 
+def test_a_length_that_nothing_states(folder: Path) -> None:
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    del config["max_position_embeddings"]
+    path.write_text(json.dumps(config))
+
+    (message,) = told(folder)
+
+    assert "states no length of texts" in message and "2,048 tokens are taken, LlamaConfig's default" in message
+
+
 def test_a_function_that_does_not_exist_is_named_with_its_setting(folder: Path) -> None:
     edit_json(folder / "config.json", hidden_act="swigloo")
 

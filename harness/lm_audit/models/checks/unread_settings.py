@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from lm_audit.models.causal_module import CausalModule
-from lm_audit.models.context import text_config
+from lm_audit.models.context import Attributes, context_window, text_config
 from lm_audit.models.files.json_file import listed
 from lm_audit.models.loading.quiet import quiet_transformers
 
@@ -108,6 +108,17 @@ def _passed_over(module: CausalModule, made: object, stated: Mapping[str, Any], 
     except (OSError, TypeError):  # installed without its sources
         return []
     return [f"{key} = {stated[key]!r:.40}" for key in asked if not re.search(rf"\.{key}\b|[\"']{key}[\"'](?!:)", code)]
+
+
+def tell_length(config: Mapping[str, Any], module: CausalModule, where: str) -> None:
+    """Warn where ``config`` (the file at ``where``) states no length of texts, and the class's own default is taken."""
+    window = context_window(module.config)
+    if window is not None and context_window(Attributes(config)) is None and not config.get("auto_map"):
+        warnings.warn(
+            f"{where} states no length of texts (max_position_embeddings): {window:,} tokens are taken,"
+            f" {type(module.config).__name__}'s default; state the length for which the model was trained",
+            stacklevel=3,
+        )
 
 
 def tell_unfollowed(module: CausalModule, name: str) -> None:

@@ -21,7 +21,7 @@ from lm_audit.models.checks.proofs import Proofs
 from lm_audit.models.checks.stored_buffers import tell_buffers
 from lm_audit.models.checks.tokenizer_frame import tell_frame
 from lm_audit.models.checks.tokenizer_reads import evaluate, tell_class, tell_dates, tell_losses, tell_templates
-from lm_audit.models.checks.unread_settings import tell_unfollowed, tell_unread
+from lm_audit.models.checks.unread_settings import tell_length, tell_unfollowed, tell_unread
 from lm_audit.models.checks.vocabulary_fit import check_vocabulary, tell_ends
 from lm_audit.models.checks.weights_fit import check_finite, check_fit, check_layers
 from lm_audit.models.compat import unread_rotations
@@ -104,6 +104,7 @@ def load_module(
             stacklevel=2,
         )
     tell_unread(checkpoint.config, module, str(checkpoint.folder / "config.json"))
+    tell_length(checkpoint.config, module, str(checkpoint.folder / "config.json"))
     if empty := [tensor for file in checkpoint.weights for tensor in zero_tensors(file)]:
         warnings.warn(
             f"{_where(name, checkpoint.folder)}: nothing but zeros in {listed(empty)}, as in a file that was not"
