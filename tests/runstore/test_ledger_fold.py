@@ -231,6 +231,8 @@ def test_the_latest_run_is_the_one_that_began_last(tmp_path: Path) -> None:
         find_run("latest", tmp_path)
     for name in ("20260301-000000-aaaa", "20260401-000000-bbbb", "20260201-000000-zzzz"):
         RunFolder(tmp_path / name).create()
+        (tmp_path / name / "ledger" / "main-1.jsonl").touch()
+    RunFolder(tmp_path / "20260501-000000-cccc").create()  # killed before it wrote anything
     assert find_run("latest", tmp_path).name == "20260401-000000-bbbb"
     (tmp_path / "latest").symlink_to("20260201-000000-zzzz")  # somebody's own idea of it
     assert find_run("latest", tmp_path).name == "20260201-000000-zzzz"

@@ -70,6 +70,12 @@ class RunFolder:
         except OSError as error:
             raise StoreError(unusable(self.path.parent, error)) from error
 
+    def remove_if_empty(self) -> None:
+        """Take away the folders of a run that could not begin: nobody can resume, report or compare it."""
+        for folder in (self.artifacts, self.rows, self.ledger, self.path):
+            with contextlib.suppress(OSError):  # something is in it, and stays
+                folder.rmdir()
+
 
 def unusable(reports: Path, error: OSError) -> str:
     """The sentence that says why a reports folder cannot be used, and what to do."""

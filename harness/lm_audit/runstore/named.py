@@ -20,7 +20,12 @@ def find_run(run: str, reports: Path) -> Path:
     for candidate in (Path(run), reports / run):
         if is_folder(candidate / "ledger"):
             return candidate.resolve()
-    ledgers = list(reports.glob("*/ledger")) if is_folder(reports) else []
+    # One that was killed before it wrote anything is none that could be meant.
+    ledgers = (
+        [path for path in reports.glob("*/ledger") if is_folder(path) and any(path.iterdir())]
+        if is_folder(reports)
+        else []
+    )
     # Of two that began within one second the ids say nothing.
     ledgers.sort(key=lambda path: (begun(path.parent)[0], path.stat().st_mtime_ns))
     known = [path.parent for path in ledgers]

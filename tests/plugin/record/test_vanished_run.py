@@ -110,6 +110,18 @@ def no_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def test_a_run_that_could_not_begin_leaves_nothing(tmp_path: Path) -> None:
+    """There is room for the probe of the folder, and none for ``run.json``."""
+    project = audit_project(tmp_path)
+    # Python would leave halves of modules that it compiles, for every later process.
+    full = (
+        "import resource, sys\nsys.dont_write_bytecode = True\nresource.setrlimit(resource.RLIMIT_FSIZE, (999,) * 2)\n"
+    )
+    (project / "conftest.py").write_text((project / "conftest.py").read_text() + full)
+    done = run_pytest(project, "-p", "no:cacheprovider")
+    assert done.code == 4 and "run.json: File too large" in done.output and not list(project.glob("reports/2*"))
+
+
 def test_a_disk_without_room_for_the_plan_takes_no_worker_down(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,7 @@ def pytest_lm_audit_planned(session: pytest.Session) -> None:
         if first:
             session.config.workeroutput[REFUSED] = str(error)  # type: ignore[attr-defined]  # set by xdist
         if first or not audit.is_worker:
+            audit.folder.remove_if_empty()
             raise pytest.UsageError(str(error)) from error
 
 

@@ -38,10 +38,10 @@ def own_lines(lines: Sequence[Line], runs: frozenset[str]) -> tuple[Sequence[Lin
 
     If no ledger states a run of ``runs``, it is ``run.json`` that is another's: all lines stay, and it is named.
     """
-    stated = _stated(lines) if runs else {}
-    foreign = {at for at, run in stated.items() if run not in runs}
-    if not foreign:
+    if not runs or all(line.record["run"] in runs for line in lines if isinstance(line.record.get("run"), str)):
         return lines, []
+    stated = _stated(lines)
+    foreign = {at for at, run in stated.items() if run not in runs}
     if all(run not in runs for run in stated.values()):
         theirs = min(stated.values())
         return lines, [
