@@ -66,6 +66,20 @@ def _records(choices: dict[str, list[str]]) -> list[dict[str, str]]:
     return [{"text": text, "label": label} for text, label in zip(choices["text"], choices["label"], strict=True)]
 
 
+@pytest.mark.parametrize("names", ["ABCD", "abcd", "PQRS", "1234"])
+def test_options_each_in_a_record_of_its_label(tmp_path: Path, names: str) -> None:
+    rows = [
+        {
+            "question": row["question"],
+            "options": [{name: text} for name, text in zip(names, row["choices"]["text"], strict=True)],
+            "answer": names["ABCD".index(row["answerKey"])],
+        }
+        for row in NESTED
+    ]
+    (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert _as_said(tmp_path / "set.jsonl")
+
+
 @pytest.mark.parametrize("orient", ["split", "records", "columns", "index", "table"])
 def test_every_form_in_which_pandas_writes_a_table(tmp_path: Path, orient: Any) -> None:
     table = pandas.DataFrame([_flat(row, "", "ABCD") for row in NESTED])

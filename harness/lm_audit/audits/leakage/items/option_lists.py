@@ -198,8 +198,11 @@ def _from_value(value: object, *, scored: bool) -> _Given:
 
 
 def _from_records(options: Sequence[Mapping[str, object]]) -> _Given:
-    """Options that are records: a text each, perhaps a label, perhaps a mark."""
+    """Options that are records: a text each, perhaps a label, perhaps a mark; or a text under its own label alone."""
     field = _shared_field(options, _TEXT_FIELDS)
+    alone = {str(name): text for option in options if len(option) == 1 for name, text in option.items()}
+    if field is None and len(alone) == len(options):
+        return [text_of(text) for text in alone.values()], list(alone), ()
     if field is None:
         return [text_of(option) for option in options], [], ()
     label, marks = _shared_field(options, _LABEL_FIELDS), _shared_field(options, MARK_FIELDS)
