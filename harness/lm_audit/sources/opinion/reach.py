@@ -427,22 +427,41 @@ def _of_tpr(source: MetricSource, units: Units, tail: float) -> Reach | None:
 
 
 def _of_exposure(source: MetricSource, units: Units, tail: float) -> Reach | None:
-    """The members' side as of bounded values under their cap, the twins' by a jackknife; both in squares."""
-    evaluate, members, twins = _ranked(source, units)
+    """The members' side as of bounded values under their cap, the twins' by simulated twins; both in squares."""
+    _, members, twins = _ranked(source, units)
     members = members & units.mask(source.options.get("tier", {}))
     n = int(twins.sum())
     if n < 2 or int(members.sum()) < 2:
         return None
     scores = (1.0 if source.options.get("higher", True) else -1.0) * units.values
     ahead = (scores[twins][None, :] >= scores[members][:, None]).sum(axis=1)
-    bits = math.log2(n + 1) - np.log2(1 + ahead)
-    own = _bounded(bits, 0.0, math.log2(n + 1), tail)
-    # Each twin left out in turn; that one fewer sets another cap is the same for all of them.
-    left = np.ones((n, len(units)))
-    left[np.arange(n), np.flatnonzero(twins)] = 0.0
-    moved = evaluate(left)
-    shared = _student(n - 1, tail) * math.sqrt((n - 1) / n * float(((moved - moved.mean()) ** 2).sum()))
-    return None if own is None else Reach.of(math.hypot(own.least, shared))
+    cap = math.log2(n + 1)
+    bits = cap - np.log2(1 + ahead)
+    value = float(bits.mean())
+    own_below = value - _dirichlet_quantile(np.r_[0.0, bits], tail)
+    own_above = _dirichlet_quantile(np.r_[bits, cap], 1 - tail) - value
+    # As shares of all secrets twins are uniform draws; a member stands somewhere between two of them.
+    drawn = np.sort(np.random.default_rng(0).random((DRAWS, n)), axis=1)
+    ends = np.concatenate([np.zeros((DRAWS, 1)), drawn, np.ones((DRAWS, 1))], axis=1)
+    first, last = ends[:, ahead], ends[:, ahead + 1]
+    below = float(np.quantile(_bits_behind((first + last) / 2, n).mean(axis=1), tail))
+    above = float(np.quantile(_bits_behind(first, n).mean(axis=1), 1 - tail))
+    return Reach.of(
+        max(
+            min(value, math.hypot(own_below, max(0.0, value - below))),
+            min(cap - value, math.hypot(own_above, max(0.0, above - value))),
+        )
+    )
+
+
+def _bits_behind(share: Floats, n: int) -> Floats:
+    """Expected log2(n + 1) - log2(1 + twins ahead) behind such a share of all secrets, among ``n`` twins."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    points, counts = np.linspace(0.0, 1.0, 400) ** 3, np.arange(n + 1)
+    ways = gammaln(n + 1) - gammaln(counts + 1) - gammaln(n - counts + 1)
+    chance = np.exp(ways + xlogy(counts, points[:, None]) + xlog1py(n - counts, -points[:, None]))
+    return np.interp(share, points, math.log2(n + 1) - chance @ np.log2(1 + counts))
 
 
 def _ranked(source: MetricSource, units: Units) -> tuple[Evaluate, Mask, Mask]:
