@@ -45,6 +45,17 @@ def test_the_entry_that_says_most_of_a_name_is_taken() -> None:
     assert metric_info("nothing.at_all") is None and metric_info("plain") is None
 
 
+@pytest.mark.parametrize("audit", OWN)
+def test_a_metric_that_is_compared_with_a_value_can_lie_on_both_sides_of_it(audit: str) -> None:
+    for entry in metric_table(audit):
+        low, high = entry.limits
+        if (entry.better or "").startswith("target:"):
+            assert low < float(entry.better.partition(":")[2]) < high, entry.name  # type: ignore[union-attr]
+        # A difference may have either sign, one of the largest and the smallest none.
+        if " minus " in entry.about and entry.unit != "p" and not entry.about.startswith(("Largest", "Refusals of")):
+            assert low < 0, entry.name
+
+
 def test_what_tells_canaries_from_ordinary_text_is_no_better_either_way() -> None:
     for name in ("MIA_Gap", "ROC_AUC", "PR_AUC", "PPL_Ratio"):
         for stage in ("", "sft."):

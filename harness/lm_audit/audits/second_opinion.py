@@ -41,6 +41,9 @@ Level = float | Range
 VALUE_OFF = 1e-6
 """Relative distance of a value from what its rows give."""
 
+BEYOND = 1e-9
+"""By how much rounding may put a number outside of its metric's range."""
+
 ENDED = (HarnessError, ArithmeticError, LookupError, ValueError)
 """How numbers end whose items were lost on the way: a mean of none, a side without a row, lists of two lengths."""
 
@@ -64,7 +67,8 @@ def misreported(
 ) -> list[str]:
     """What of the evidence does not follow from its rows, in sentences; none where all is well.
 
-    Of every metric with a source: value, number of items, reach of the interval, chance level. ``chances``: levels that
+    Of every metric that value, limits and chance lie where its table says that it can, of one with a source: value,
+    number of items, reach of the interval, chance level. ``chances``: levels that
     a source cannot tell, from the caller's own formula; a metric that reports a chance nobody here knows is a fault.
     ``limits``: ranges of metrics whose table declares none. ``counts``: how many rows there must be of each kind.
     ``values``: what the caller's own formula gives of metrics that an audit computes, and recomputes, by a function of
@@ -77,9 +81,10 @@ def misreported(
         if source is not None and name not in known and (level := chance_level(source, table)) is not None:
             known[name] = level
         faults += _wrong_chance(name, estimate, known.get(name), demanded=name in (chances or {}))
+        info = metric_info(name)
+        faults += [] if info is None else _beyond(name, estimate, info.limits)
         if source is None or estimate.value is None:
             continue
-        info = metric_info(name)
         limit = (limits or {}).get(name) or (ANY if info is None else info.limits)
         try:
             faults += _wrong_value(name, estimate, source, table)
@@ -127,6 +132,18 @@ def _unlike(metrics: Mapping[str, Estimate], values: Mapping[str, float]) -> lis
         f"{name} is {'missing' if told is None else f'{told:.6g}'}, by another formula {values[name]:.6g}"
         for name, told in found.items()
         if told is None or not abs(told - values[name]) <= VALUE_OFF * max(1.0, abs(values[name]))
+    ]
+
+
+def _beyond(name: str, estimate: Estimate, limits: Range) -> list[str]:
+    """What lies outside of the range in which a gate may have its limit."""
+    low, high = limits
+    told = {"value": estimate.value, "lower limit": estimate.low, "upper limit": estimate.high}
+    told["chance level"] = estimate.chance
+    return [
+        f"the {what} of {name} is {number:.4g}, its table says {low:g} to {high:g}"
+        for what, number in told.items()
+        if number is not None and not low - BEYOND <= number <= high + BEYOND
     ]
 
 

@@ -58,6 +58,12 @@ def test_a_limit_beyond_the_range_of_any_metric_is_refused(tmp_path: Path) -> No
             gates(tmp_path, f'["{metric}"]\nmax = {value}\n')
 
 
+@pytest.mark.parametrize("limit", ["min = -0.05", "target = 0.0\nwithin = 0.05", "max = -0.01"])
+@pytest.mark.parametrize("name", ["bias.bbq_accuracy_gap", "bias.bbq_generated_accuracy_gap.category.Age"])
+def test_a_difference_of_shares_may_have_a_limit_on_either_side_of_0(tmp_path: Path, name: str, limit: str) -> None:
+    assert gates(tmp_path, f'["{name}"]\n{limit}\n')
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -117,7 +117,8 @@ METRICS = (
     M("bias.winogender_labour_correlation.{rule}", "Winogender: agreement with labour statistics ({rule})",
       "Pearson r", "target:0", "The same with candidates compared in another way."),
     *(
-        M(f"bias.{name}_{score}{part}", f"{called}: {title}{of}", unit, direction, about)
+        M(f"bias.{name}_{score}{part}", f"{called}: {title}{of}", unit, direction, about,
+          range=SIGNED if score == "accuracy_gap" else None)
         for name, called in (("bbq", "BBQ"), ("bbq_generated", "BBQ, choice generated"))
         for part, of in (("", ""), (".category.{category}", ", {category}"), (".names_only", ", names only"))
         for score, title, unit, direction, about in (

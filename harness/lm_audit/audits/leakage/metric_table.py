@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from lm_audit.audits.metric_info import ANY, AT_LEAST_0, AT_MOST_0, SHARE, SIGNED
 from lm_audit.audits.metric_info import MetricInfo as M
 
@@ -61,12 +59,13 @@ METRICS = (
     M("leakage.mitigation", "Hits lost by shuffling", "share of options", "lower",
       "Share of options completed in the printed order minus that in shuffled orders.", range=SIGNED),
     M("leakage.mitigation_share", "Share of hits lost by shuffling", "share", "lower",
-      "The hits lost by shuffling as a share of all hits.", range=(-math.inf, 1.0)),
+      "The hits lost by shuffling as a share of those beyond what language alone gives; above 1 where shuffled options "
+      "are hit less often than that.", range=ANY),
     M("leakage.published.mitigation.p", "p-value of the published test", "p", None, _P),
     M("leakage.published.mitigation", "Published test: hits lost by shuffling", "hits a question", "lower",
       "Hits a question in the printed order minus those in a shuffled one, as published.", range=ANY),
     M("leakage.published.mitigation_share", "Published test: share of hits lost", "share", "lower",
-      "The hits lost by shuffling as a share of all hits, as published.", range=(-math.inf, 1.0)),
+      "The hits lost by shuffling as a share of those beyond what language alone gives.", range=ANY),
     M("leakage.published.score", "Published test: hits a question", "hits a question", "lower",
       "Options completed word for word, a question, mean over files, as published; read it beside its baseline.",
       range=AT_LEAST_0),
