@@ -185,7 +185,8 @@ def test_hub_ids_are_taken_by_the_options_and_name_the_cases(tmp_path: Path) -> 
         "own/others": {"t.parquet": parquet_of([dict(one) for one in others])},
     }
     options = ["--faithfulness-samples=own/samples@main:x:test", "--member-texts=own/members::train"]
-    options += ["--held-out-texts=own/others", "--needle-haystack=own/members@main", "--model=tiny", "-m", "not bias"]
+    options += ["--held-out-texts=own/others", "--needle-haystack=own/members@main", "--model=tiny", "--device=cpu"]
+    options += ["-m", "not bias"]
     with made_hub(sets, tmp_path, "datasets") as hub:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "evals", "--collect-only", "-q", "-p", "no:cacheprovider", *options],

@@ -51,6 +51,7 @@ def environment(**more: str) -> dict[str, str]:
     # Compiling the package anew in every process of every call would take longer than most calls.
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     kept |= {"PYTHONPATH": HARNESS, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    kept["CUDA_VISIBLE_DEVICES"] = ""  # Cases are named and run alike on every machine.
     # Other plugins that happen to be installed triple the time that a process takes to start.
     return kept | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"} | more
 

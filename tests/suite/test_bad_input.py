@@ -172,7 +172,7 @@ OF_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     # Of ``--OPTION=--`` argparse leaves an empty list in place of the value.
     (("--gates=--",), ("--gates '--'", "names nothing")),
     (("--model=--",), ("--model '--'", "names nothing")),
-    (("--size=--",), ("--size '--'", "names nothing")),
+    (("--size=--",), ("--size", "'--'")),  # that of Python 3.12 knows that it is none of the choices
     (("--needle-lengths=--",), ("--needle-lengths '--'", "names nothing")),
     (("--model", "~nosuchuser/model"), ("'~nosuchuser/model'", "no such folder")),
     (("--device", LONG), ("--device 'nnn", "no such device")),

@@ -136,7 +136,7 @@ def test_membership_by_scores_takes_as_many_texts_of_each_side(tmp_path: Path) -
 
 
 def test_a_plan_says_what_a_limit_leaves(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["plan", "-m", "leakage or needle", "--limit", "9", "--model", "tiny"])
+    main(["plan", "-m", "leakage or needle", "--limit", "9", "--model", "tiny", "--device", "cpu"])
     told = capsys.readouterr().out
     assert "at size smoke and --limit 9" in told
     assert "test_memorisation, 2 cases (tiny@cpu-general_en, ...), 9 questions" in told
