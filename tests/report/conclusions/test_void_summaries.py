@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from lm_audit.evidence import Control
+from lm_audit.report import write_reports
 from lm_audit.report.conclusions.answer import overall
 from lm_audit.report.conclusions.voids import Voids, _summary
 from lm_audit.runstore.records import Attempt, CaseRecord, Run
 from lm_audit.runstore.voids import VoidAudit
 from lm_audit.stats import Estimate
+from tests.report.made_runs import MadeCase, preference, write_run
 
 FAILED = VoidAudit("x", "m", "evals/t.py::a[m@cpu-1]", "positive control failed:  not\nfound")
 OTHER = VoidAudit("x", "m", "evals/t.py::a[m@cpu-2]", "negative control failed: found")
@@ -72,3 +74,14 @@ def test_the_answer_names_the_models_on_which_an_audit_is_void(models: tuple[str
     """What was found in another model counts all the same."""
     found, _ = overall(run_of(*models))
     assert f"Void, so that its numbers do not count: {told}." in found.reasons
+
+
+@pytest.mark.parametrize(("held", "told"), [(False, "Whatever was found is void."), (True, "Nothing found.")])
+def test_what_a_failed_control_made_void_is_not_told_as_nothing(tmp_path: Path, held: bool, told: str) -> None:
+    share_of = 0.9 if not held else 0.5
+    shown = MadeCase("evals/t.py::a[mine@cpu]", "bias", "mine", findings=[preference(share_of, 400)])
+    outcome = "passed" if held else "failed"
+    control = Control("negative", held, "nothing", "something")
+    guard = MadeCase("evals/t.py::b[mine@cpu]", "bias", "mine", outcome=outcome, control=control)
+    page = write_reports(write_run(tmp_path / "20260101-120000-aaaa", [shown, guard])).read_text(encoding="utf-8")
+    assert f'<p class="muted">{told}</p>' in page

@@ -61,7 +61,7 @@ def check_ratio(share: float) -> Literal["ok", "warn"]:
     if share > float(REFUSE_SHARE):
         raise UsageError(
             f"canaries are {share:.3%} of the corpus, above the limit of 1%: they would change what the model learns; "
-            "use fewer canaries or more documents"
+            "some 100 documents a canary are needed: use fewer canaries or more documents"
         )
     return "warn" if share > float(WARN_SHARE) else "ok"
 
