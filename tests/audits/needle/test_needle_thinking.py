@@ -117,4 +117,34 @@ def test_outputs_whose_thought_came_apart(tmp_path: Any) -> None:
     scored = score_outputs(tmp_path / "grid", outputs)
 
     assert [found.scores["all"] for found in scored] == [0.0, 1.0, 0.0, 1.0]
+    assert {found.answer.finish for found in scored} == {"unknown"}
     assert [found.answer.answer is None for found in scored] == [False, False, True, False]
+
+
+def test_outputs_may_say_why_they_ended(tmp_path: Any) -> None:
+    """Words that open a thought do so only with their end, which a text that was cut has not reached."""
+    cell = tmp_path / "grid" / "length_000900" / "position_05000.jsonl"
+    cell.parent.mkdir(parents=True)
+    cell.write_text(
+        "".join(json_line(sample(index=index, thinking=False)) + "\n" for index in range(4)), encoding="utf-8"
+    )
+    records = [json.loads(line) for line in cell.read_text(encoding="utf-8").splitlines()]
+    ends = [
+        {"finish_reason": "length"},
+        {"done_reason": "length"},
+        {"stop_reason": "max_tokens"},
+        {"finish_reason": "stop"},
+    ]
+    outputs = tmp_path / "outputs.jsonl"
+    outputs.write_text(
+        "\n".join(
+            json.dumps({"id": one["id"], "pred": f"Thinking...\nIs it {one['outputs'][0]}?", **end})
+            for one, end in zip(records, ends, strict=True)
+        ),
+        encoding="utf-8",
+    )
+
+    scored = score_outputs(tmp_path / "grid", outputs)
+
+    assert [found.answer.answer is None for found in scored] == [True, True, True, False]
+    assert [found.scores["all"] for found in scored] == [0.0, 0.0, 0.0, 1.0]

@@ -17,14 +17,21 @@ PREDICTION = ("pred", "prediction", "output", "text")
 REASONING = ("reasoning_content", "reasoning", "thinking")
 """Under which names an API gives a thought apart from its answer."""
 
+FINISH = ("finish_reason", "done_reason", "stop_reason")
+_ENDS = {
+    **dict.fromkeys(("length", "max_tokens", "max_length"), "length"),
+    **dict.fromkeys(("stop", "eos", "end_turn", "stop_sequence", "eos_token"), "eos"),
+}
+"""Under which names, and in which words, an API says why a text ended."""
+
 
 def score_outputs(folder: str | Path, outputs: str | Path) -> list[Scored]:
     """Every sample of the folder with its output, scored.
 
     ``outputs`` is one JSONL file whose lines name their sample by ``id`` (or by ``length``, ``position`` and ``index``)
-    and hold the text as ``pred`` and a thought that came apart as ``reasoning_content``; or a folder laid out like the
-    samples' own, where ``index`` is enough. An output repeats no prompt. Raises ``DataError`` for a sample without an
-    output, two for one sample, and an unknown sample.
+    and hold the text as ``pred``, a thought that came apart as ``reasoning_content`` and perhaps why the text ended as
+    ``finish_reason``; or a folder laid out like the samples' own, where ``index`` is enough. An output repeats no
+    prompt. Raises ``DataError`` for a sample without an output, two for one sample, and an unknown sample.
     """
     files = sample_files(folder)
     texts = _read_outputs(Path(folder), Path(outputs), files)
@@ -33,8 +40,8 @@ def score_outputs(folder: str | Path, outputs: str | Path) -> list[Scored]:
         for sample in read_samples(path):
             if sample.id not in texts:
                 raise DataError(f"has no output for sample {sample.id}; expected one for each sample", file=outputs)
-            text, reasoning = texts.pop(sample.id)
-            answer = Answer(_after_prompt(sample, text), opened=opened_by(sample), reasoning=reasoning)
+            text, reasoning, finish = texts.pop(sample.id)
+            answer = Answer(_after_prompt(sample, text), finish, opened=opened_by(sample), reasoning=reasoning)
             scored.append(score_sample(sample, answer))
     if texts:
         raise DataError(f"has an output for {min(texts)!r}, which is no sample of {folder}", file=outputs)
@@ -46,10 +53,10 @@ def _after_prompt(sample: Sample, text: str) -> str:
     return text[len(sample.prompt) :] if text.startswith(sample.prompt) else text
 
 
-def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, tuple[str, str | None]]:
+def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, tuple[str, str | None, str]]:
     if not is_there(outputs):
         raise DataError("does not exist; expected a JSONL file or a folder of them", file=outputs)
-    texts: dict[str, tuple[str, str | None]] = {}
+    texts: dict[str, tuple[str, str | None, str]] = {}
     sources = [outputs] if is_file(outputs) else [outputs / path.relative_to(folder) for path in files]
     for source, of in zip(sources, files, strict=False):
         if not is_there(source):
@@ -59,7 +66,7 @@ def _read_outputs(folder: Path, outputs: Path, files: list[Path]) -> dict[str, t
             name = _name(record, first, source, row)
             if name in texts:
                 raise DataError(f"has a second output for sample {name}", file=source, row=row)
-            texts[name] = _prediction(record, source, row), _reasoning(record, source, row)
+            texts[name] = (_prediction(record, source, row), _reasoning(record, source, row), _finish(record))
     return texts
 
 
@@ -87,6 +94,10 @@ def _reasoning(record: Mapping[str, object], path: Path, row: int) -> str | None
         if value is not None:
             return str(value)
     return None
+
+
+def _finish(record: Mapping[str, object]) -> str:
+    return next((_ENDS[said] for name in FINISH if (said := str(record.get(name)).lower()) in _ENDS), "unknown")
 
 
 def _prediction(record: Mapping[str, object], path: Path, row: int) -> str:
