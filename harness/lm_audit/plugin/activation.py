@@ -164,7 +164,10 @@ def pytest_configure_node(node: Any) -> None:
     """Tell a worker which run it works for, if there will be one."""
     from lm_audit.plugin.session.from_options import for_worker
 
-    node.workerinput["lm_audit"] = for_worker(audit_session(node.config))
+    try:
+        node.workerinput["lm_audit"] = for_worker(audit_session(node.config))
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)

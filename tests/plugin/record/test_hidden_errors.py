@@ -54,6 +54,27 @@ def test_hidden_characters_in_what_failed(tmp_path: Path, words: tuple[str, ...]
     assert outcomes(last_run(project)) == OUTCOMES
 
 
+PANIC = r"""
+import pytest
+from lm_audit.plugin import Case, cases
+from tokenizers import Regex, normalizers
+
+
+@pytest.mark.bias
+@cases([Case(kind) for kind in ("first", "second")])
+def test_gap(case, evidence):
+    normalizers.Replace(Regex(r"(x+x+)+y"), "").normalize_str("x" * 99)
+"""
+
+
+def test_rules_of_a_tokenizer_that_never_end_are_told_in_a_line(tmp_path: Path) -> None:
+    project = audit_project(tmp_path, PANIC)
+    done = run_pytest(project)
+    assert done.code == pytest.ExitCode.TESTS_FAILED and done.counts == {"failed": 2}
+    assert "PanicException of a library in Rust (tokenizers, safetensors): Onig: Regex search error" in done.output
+    assert 'normalize_str("x" * 99)' not in done.output
+
+
 def test_a_name_that_workers_cannot_be_sent_is_refused(tmp_path: Path) -> None:
     project = audit_project(tmp_path, AUDIT)
     done = run_pytest(project, "-n", "1", "--data", "bbq=\udcff.jsonl")

@@ -213,10 +213,18 @@ def properties(metrics: Mapping[str, Estimate], verdicts: Iterable[Verdict]) -> 
 
 
 def _shorten(report: pytest.TestReport, call: pytest.CallInfo[None], config: pytest.Config) -> None:
-    """An error that the harness raises on purpose is its message: a traceback would bury it."""
+    """An error that the harness raises on purpose is its message: a traceback would bury it.
+
+    So is what a library in Rust ends in, whose traceback shows nothing of it: a tokenizer's rules that never end on a
+    text, a file that it cannot read.
+    """
     error = call.excinfo.value if call.excinfo is not None else None
-    if isinstance(error, HarnessError) and report.failed and not config.getoption("fulltrace", False):
+    if not report.failed or config.getoption("fulltrace", False):
+        return
+    if isinstance(error, HarnessError):
         report.longrepr = f"{type(error).__name__}: {error}"
+    elif type(error).__module__ == "pyo3_runtime":
+        report.longrepr = f"{type(error).__name__} of a library in Rust (tokenizers, safetensors): {error!s:.2000}"
 
 
 def _make_visible(report: pytest.TestReport) -> None:

@@ -11,13 +11,14 @@ import pytest
 
 from lm_audit.errors import UsageError
 from lm_audit.models.endpoint.facts import EndpointFacts
+from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.plugin.cluster.options import on_ray, promised_devices
 from lm_audit.plugin.models import devices
 from lm_audit.plugin.models.endpoints import ask_servers, reused
 from lm_audit.plugin.options.chat_arguments import refuse_unread_arguments
 from lm_audit.plugin.options.environment import refuse_environment
 from lm_audit.plugin.options.gates_in_vain import refuse_gates_of_absent_models
-from lm_audit.plugin.options.naming import declared
+from lm_audit.plugin.options.naming import declared, given
 from lm_audit.plugin.options.outputs_of_pytest import refuse_unusable
 from lm_audit.plugin.options.run_options import RunOptions, from_config
 from lm_audit.plugin.options.without_effect import refuse_misspelt_data
@@ -39,7 +40,9 @@ def new_session(config: pytest.Config) -> AuditSession:
     _refuse_empty(config)
     reports = reports_folder(config)
     _refuse_emptied(config, reports)
-    refuse_unusable(config)
+    if given(config):  # else the call may be none of audits, and is left to pytest
+        refuse_unusable(config)
+        refuse_environment()
     earlier, release = _earlier(config, reports)
     if earlier is not None:
         inherited(config, earlier.options)
@@ -111,7 +114,7 @@ def _refuse_empty(config: pytest.Config) -> None:
         raise UsageError(f"--reports {reports!r} is an address; reports are written into a folder of this machine")
     if reports is not None and str(from_home(reports)).startswith("~"):
         raise UsageError(f"--reports {reports!r:.200}: there is no such home; give the folder's whole path")
-    refuse_environment()
+    cache_dir()  # which says what is wrong with a home that is none
     workers = getattr(config.option, "numprocesses", None)
     if isinstance(workers, int) and workers < 0:
         raise UsageError(f"-n {workers}: a number of workers from 0, auto or logical is needed")
