@@ -77,7 +77,7 @@ DAMAGE = DamagedLine("events.jsonl", 1, "no JSON")
                 "Yes, as far as these gates go.",
                 "met",
                 MAY_IT_SHIP,
-                ["3 gates met on m, n and models of the cases."],
+                ["3 gates met on m, n and models named by the cases."],
             ),
         ),
         (

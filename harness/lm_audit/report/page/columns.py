@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lm_audit.runstore.records import CaseRecord, Run
 
-NO_MODEL = "models of the cases"
+NO_MODEL = "models named by the cases"
 """The column of cases that no ``--model`` is named for, such as stages of training: something was measured."""
 BUILT_IN_TOY = "built-in toy"
 """The column of cases that measure a built-in toy model: what they show says nothing about a model of the user's."""
