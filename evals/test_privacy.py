@@ -227,8 +227,8 @@ def test_dp_sft(case: Case, evidence: Recorder, run_options: RunOptions) -> None
     epsilon = float(case.params["name"].removeprefix("epsilon-"))
     config = replace(evalcases.toy_config(run_options), dp=DpSettings(epsilon))
     found = evalcases.toy_evidence(config, evalcases.scoring_options(run_options))
-    for family in ("membership", "exposure", "extraction"):
-        part = evalcases.stage_slice(found, "sft", family)
-        part.parameters = {"epsilon": case.params["name"]} if family == "membership" else {}
+    evidence.parameter("epsilon", case.params["name"])
+    for part in evalcases.stage_slices(found, "sft", ("membership", "exposure", "extraction")):
+        part.parameters = {}
         part.figures, part.headline = [], "privacy.roc_auc"
         evidence.record(part)

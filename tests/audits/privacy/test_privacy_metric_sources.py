@@ -39,6 +39,19 @@ def test_every_case_holds_the_rows_of_its_metrics(smoke_evidence: Evidence, fami
         assert len(silent) == (family == "epsilon" and part.metrics["privacy.epsilon"].value is None)
 
 
+def test_families_of_one_case_hold_each_row_once(smoke_evidence: Evidence) -> None:
+    """An item stands in a case once; the metrics of all are made of what the case holds."""
+    parts = evalcases.stage_slices(smoke_evidence, "sft", ("membership", "exposure", "extraction"))
+    rows = [row for part in parts for row in part.rows]
+    assert len({row["item"] for row in rows}) == len(rows) > 0
+    assert all(part.metrics for part in parts) and not parts[2].rows
+    whole = Evidence("privacy", rows=rows)
+    for part in parts:
+        for name, estimate in part.metrics.items():
+            whole.metric(name, estimate, part.sources.get(name))
+    assert unreproduced(whole) == [] and unsourced(whole) == []
+
+
 def test_transitions_and_baseline_hold_theirs(smoke_evidence: Evidence) -> None:
     for transition in TRANSITIONS:
         part = evalcases.transition_slice(smoke_evidence, transition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -180,6 +180,15 @@ def stage_slice(evidence: Evidence, stage: str, family: str) -> Evidence:
         part.notes.append("No exposure among all secrets of the form: nothing says which characters these end in.")
     part.finding(*stage_findings(part, stage))
     return part
+
+
+def stage_slices(evidence: Evidence, stage: str, families: Sequence[str]) -> list[Evidence]:
+    """Several families of one stage, for one case: each row stands in the first of them that has it."""
+    parts, seen = [stage_slice(evidence, stage, family) for family in families], set[str]()
+    for part in parts:
+        part.rows = [row for row in part.rows if row["item"] not in seen]
+        seen |= {row["item"] for row in part.rows}
+    return parts
 
 
 def _elsewhere(name: str, family: str) -> bool:
