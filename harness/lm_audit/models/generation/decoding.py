@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from lm_audit.models.causal_module import CausalModule
+from lm_audit.models.compat import key_layers
 from lm_audit.models.context import changes_at_every_step, uniform_length
 
 
@@ -74,11 +75,12 @@ class StepModel:
         places = torch.tensor(list(kept), device=self._device)
         self._rows = [self._rows[place] for place in kept]
         self._mask, self._positions = self._mask[places], self._positions[places]
-        try:
-            if self._cache is not None:
-                self._cache.batch_select_indices(places)
-        except (AttributeError, NotImplementedError):  # layers that keep a state of another kind
+        if self._cache is None:
+            return True
+        # A layer of keys and of a state beside them (Inkling's) selects among its keys alone.
+        if not key_layers(self._cache, windows=True):
             return False
+        self._cache.batch_select_indices(places)
         return True
 
     def _whole_row(self, row: Sequence[int]) -> torch.Tensor:
