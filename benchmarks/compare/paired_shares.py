@@ -11,6 +11,7 @@ tenth; McNemar's leaves out those whose answers hardly moved (Tarone 1990).
 
 from __future__ import annotations
 
+import argparse
 from math import comb
 
 import numpy as np
@@ -47,6 +48,7 @@ def both_tests(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else None).parse_args()
     print("answers | McNemar | unconditional | McNemar, one of ten cases | unconditional, one of ten | false, of each")
     for n in SIZES:
         outcomes, mcnemar, unconditional = both_tests(n)
