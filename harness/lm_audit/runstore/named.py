@@ -20,17 +20,14 @@ def find_run(run: str, reports: Path) -> Path:
     for candidate in (Path(run), reports / run):
         if is_folder(candidate / "ledger"):
             return candidate.resolve()
-    # One that was killed before it wrote anything is none that could be meant.
-    ledgers = (
-        [path for path in reports.glob("*/ledger") if is_folder(path) and any(path.iterdir())]
-        if is_folder(reports)
-        else []
-    )
+    ledgers = [path for path in reports.glob("*/ledger") if is_folder(path)] if is_folder(reports) else []
     # Of two that began within one second the ids say nothing.
     ledgers.sort(key=lambda path: (begun(path.parent)[0], path.stat().st_mtime_ns))
     known = [path.parent for path in ledgers]
-    if run == "latest" and known:
-        return known[-1].resolve()
+    # One that was killed before it wrote anything is none that could be meant.
+    written = [path.parent for path in ledgers if run == "latest" and any(path.iterdir())]
+    if written:
+        return written[-1].resolve()
     latest = f"; the latest are {', '.join(path.name for path in known[-3:])}" if known else ""
     raise UsageError(f"no run {run!r:.200}: neither a run folder nor a run id under {reports}{latest}")
 

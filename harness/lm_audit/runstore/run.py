@@ -32,7 +32,8 @@ def read_run(folder: str | Path, *, shown: bool = False) -> Run:
     if any(one.file == where.run_json.name for one in foreign):
         metadata = {}
     damaged += foreign
-    damaged += lost_ledgers(where, lines)
+    named = {one.file for one in damaged}
+    damaged += [one for one in lost_ledgers(where, lines) if one.file not in named]
     cases, unusable = fold(lines, damaged)
     plan, bad_plan = _plan(lines)
     # As they were planned, not as they began: who works beside whom must not change a report.
