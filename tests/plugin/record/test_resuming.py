@@ -165,8 +165,8 @@ def test_damaged_ledgers_resume_and_say_so(project: Path) -> None:
     ledger.write_bytes(b"".join(broken[:-1]) + b'{"v":1,"t":1,"ki\n' + broken[-1])
     done = run_pytest(project, "--resume", last_run(project).run_id)
     assert done.counts == {"passed": 1, "resumed": 2}
-    reasons = [one.reason for one in last_run(project).damaged]
-    assert len(reasons) == 2 and "not JSON" in reasons[0] and "was cut" in reasons[1]
+    (damaged,) = last_run(project).damaged
+    assert "not JSON" in damaged.reason
 
 
 def test_a_real_model_resumes_with_equal_evidence(tmp_path: Path) -> None:
