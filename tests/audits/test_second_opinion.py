@@ -95,3 +95,23 @@ def test_a_control_with_a_fault_fails_and_says_which() -> None:
     assert broken is not None and not broken.passed
     assert broken.observed == "not so: 40 rows (all) where 41 were asked for; something else. all found"
     assert held_by_its_rows(evidence(), also=["something else"]).control is None
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "told"),
+    [
+        ("needle.accuracy", Estimate(1.2), "the value of needle.accuracy is 1.2, its table says 0 to 1"),
+        ("needle.accuracy", Estimate(0.5, chance=-0.1), "the chance level of needle.accuracy is -0.1"),
+        ("bias.crows_likelihood_diff", Estimate(-0.1), "the value of bias.crows_likelihood_diff is -0.1"),
+        ("bias.crows_likelihood_diff", Estimate(1.4, -1.1, 3.9, n=12), None),
+        ("leakage.text.mean_logprob", Estimate(-0.1, -0.3, 0.1, n=12), None),
+        ("needle.accuracy", Estimate(1.0, chance=0.0), None),
+    ],
+)
+def test_a_number_that_its_metric_cannot_have_is_named_and_an_interval_may_go_beyond(
+    name: str, number: Estimate, told: str | None
+) -> None:
+    found = Evidence(name.partition(".")[0])
+    found.metric(name, number)
+    faults = [fault for fault in misreported(found) if "its table says" in fault]
+    assert len(faults) == (told is not None) and all(fault.startswith(told or "") for fault in faults)

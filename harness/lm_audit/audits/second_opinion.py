@@ -67,10 +67,10 @@ def misreported(
 ) -> list[str]:
     """What of the evidence does not follow from its rows, in sentences; none where all is well.
 
-    Of every metric that value, limits and chance lie where its table says that it can, of one with a source: value,
-    number of items, reach of the interval, chance level. ``chances``: levels that
-    a source cannot tell, from the caller's own formula; a metric that reports a chance nobody here knows is a fault.
-    ``limits``: ranges of metrics whose table declares none. ``counts``: how many rows there must be of each kind.
+    Of every metric that value and chance lie where its table says that they can; of one with a source value, number of
+    items, reach of the interval, chance level. ``chances``: levels that a source cannot tell, from the caller's own
+    formula; a metric that reports a chance nobody here knows is a fault. ``limits``: ranges of metrics whose table
+    declares none. ``counts``: how many rows there must be of each kind.
     ``values``: what the caller's own formula gives of metrics that an audit computes, and recomputes, by a function of
     its own; ``instead``: sources of such metrics by a statistic that is known here.
     """
@@ -136,10 +136,12 @@ def _unlike(metrics: Mapping[str, Estimate], values: Mapping[str, float]) -> lis
 
 
 def _beyond(name: str, estimate: Estimate, limits: Range) -> list[str]:
-    """What lies outside of the range in which a gate may have its limit."""
+    """What lies outside of the range in which a gate may have its limit.
+
+    An interval may: one of t knows no range, and that of a mean of few sizes reaches below 0.
+    """
     low, high = limits
-    told = {"value": estimate.value, "lower limit": estimate.low, "upper limit": estimate.high}
-    told["chance level"] = estimate.chance
+    told = {"value": estimate.value, "chance level": estimate.chance}
     return [
         f"the {what} of {name} is {number:.4g}, its table says {low:g} to {high:g}"
         for what, number in told.items()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from lm_audit.models.text.quotation import is_quoted_alone, opens_quotation, quotations
+from lm_audit.models.text.quotation import is_quoted_alone, line_before, opens_quotation, quotations
 from lm_audit.models.text.thought_markers import MARKERS, ThoughtMarkers
 from lm_audit.models.text.tokenizer import Tokenizer
 
@@ -55,7 +55,9 @@ def split_reply(
         if reasoning.strip() and not text.strip():
             return Reply(reasoning.strip(), None)
         opened = None  # whoever took the thought out took its end as well
-    thoughts, outside, open_markers, start = [], [], opened, 0
+    thoughts: list[tuple[int, int]] = []
+    outside: list[tuple[int, int]] = []
+    open_markers, start, end = opened, 0, len(text.rstrip())
     passed: tuple[re.Match[str], ThoughtMarkers] | None = None  # an opening inside a line
     spoken_of = _SpokenOf(text)
     for marker, markers in _found(text, opened):
@@ -65,7 +67,7 @@ def split_reply(
         if open_markers is not None:
             if opening or markers != open_markers or is_quoted_alone(text, *marker.span(), start):
                 continue
-            thoughts.append(text[start : marker.start()])
+            thoughts.append((start, marker.start()))
             open_markers = None
         elif spoken_of.quotes(marker, start):
             continue
@@ -73,34 +75,36 @@ def split_reply(
             if not _begins_part(text, marker.start()):
                 passed = passed if passed and passed[0].start() >= start else (marker, markers)
                 continue
-            outside.append(text[start : marker.start()])
+            outside.append((start, marker.start()))
             open_markers = markers
         else:
             paired = passed[0] if passed and passed[1] == markers and passed[0].start() >= start else None
             if paired and _is_a_word(text, paired) and _is_a_word(text, marker):
                 passed = None
                 continue
-            if paired and (thoughts or not text[marker.end() :].strip()):
-                outside.append(text[start : paired.start()])
-                thoughts.append(text[paired.end() : marker.start()])
+            if paired and (thoughts or marker.end() >= end):
+                outside.append((start, paired.start()))
+                thoughts.append((paired.end(), marker.start()))
             else:
-                thoughts, outside = [text[: marker.start()]], []
+                thoughts, outside = [(0, marker.start())], []
         start = marker.end()
     if open_markers is not None and not cut and (closing := _closed_by_another(text, start, open_markers)) is not None:
-        thoughts.append(text[start : closing.start()])
+        thoughts.append((start, closing.start()))
         open_markers, start = None, closing.end()
     if open_markers is not None and (wrapped := _WRAPPED_END.search(text, start)) is not None:
-        thoughts.append(text[start : wrapped.start()])
+        thoughts.append((start, wrapped.start()))
         open_markers, start = None, wrapped.start()
+    thought = [text[first:last] for first, last in thoughts]
     if open_markers is not None:
-        return Reply(_joined([reasoning, *thoughts, text[start:]]), None)
+        return Reply(_joined([reasoning, *thought, text[start:]]), None)
     if not thoughts and reasoning is None:
         begun = text.strip()
         if cut and _opened_in_words(begun):
             return Reply(begun, None)
         return Reply(None, None if cut and _half_opened(begun) else text)
-    answer = text if not thoughts else unwrapped("".join([*outside, text[start:]]))
-    return Reply(_joined([reasoning, *thoughts]), None if cut and not answer.strip() else answer)
+    said = [text[first:last] for first, last in outside]
+    answer = text if not thoughts else unwrapped("".join([*said, text[start:]]))
+    return Reply(_joined([reasoning, *thought]), None if cut and not answer.strip() else answer)
 
 
 class _SpokenOf:
@@ -108,8 +112,10 @@ class _SpokenOf:
 
     def __init__(self, text: str):
         self._text = text
-        self._start = -1
-        self._places: list[tuple[int, int]] = []
+        self._places: Iterator[tuple[int, int]] = quotations(text)
+        self._place = next(self._places, None)
+        self._start = 0
+        self._ends = len(text) - len(text.lstrip()), len(text.rstrip())
         self._opened: set[tuple[int, int]] = set()
 
     def quotes(self, marker: re.Match[str], start: int) -> bool:
@@ -118,20 +124,37 @@ class _SpokenOf:
         A closing is where it is quoted alone, or in one quotation with an opening: code in a thought that nothing
         opened may have no end.
         """
-        if start != self._start:
-            self._start, self._places = start, quotations(self._text, start)
         first, last = marker.span()
-        place = next((one for one in self._places if one[0] < first and last <= one[1]), None)
+        # Markers come in order, so that each place is looked at once.
+        if start != self._start:
+            self._start = start
+            self._pass(start)
+            if self._place is not None and self._place[0] < start:
+                # What is quoted across the end of the last thought is read anew behind it.
+                self._places = quotations(self._text, start)
+                self._place = next(self._places, None)
+        self._pass(last - 1)
+        place = self._place if self._place is not None and self._place[0] < first else None
+        if place is not None and not start and self._is_all(*place):
+            place = None  # A block of code that is the whole text quotes nothing: it is how the text is written down.
         if marker.lastgroup != "opening":
             return place in self._opened or is_quoted_alone(self._text, first, last, start)
         if place is not None:
             self._opened.add(place)
         return place is not None
 
+    def _is_all(self, first: int, last: int) -> bool:
+        return first <= self._ends[0] and self._ends[1] <= last
+
+    def _pass(self, end: int) -> None:
+        """On to the first place that ends behind ``end``."""
+        while self._place is not None and self._place[1] <= end:
+            self._place = next(self._places, None)
+
 
 def _is_a_word(text: str, marker: re.Match[str]) -> bool:
     """Whether a marker stands between white space within a line, as a word of a sentence does."""
-    before = text[text.rfind("\n", 0, marker.start()) + 1 : marker.start()]
+    before = line_before(text, marker.start())
     return bool(before.strip()) and before[-1:].isspace() and text[marker.end() : marker.end() + 1] in tuple(" ,.;:)")
 
 
