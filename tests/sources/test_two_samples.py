@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom, fisher_exact, t, ttest_ind
+from scipy.stats import binom, fisher_exact, hypergeom, t, ttest_ind
 
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
@@ -69,6 +69,24 @@ def test_answers_of_other_items_are_compared_by_boschloos_test(right: tuple[int,
     assert found.floor == pytest.approx(boschloo_p(sizes[0], sizes[0], 0, sizes[1])) and found.floor < 1e-3
     apart = found.difference.low is not None and (found.difference.low > 0 or (found.difference.high or 0) < 0)
     assert apart == (found.p <= 0.05) or found.difference.low is None
+
+
+@pytest.mark.parametrize(("right", "sizes"), [((4, 1), (5, 9)), ((0, 5), (8, 12)), ((6, 6), (6, 9))])
+def test_boschloos_p_is_the_largest_over_all_shares_of_tables_as_far_out(
+    right: tuple[int, int], sizes: tuple[int, int]
+) -> None:
+    def one_sided(a: int, m: int, b: int, n: int) -> float:
+        i, j = np.arange(m + 1)[:, None], np.arange(n + 1)[None, :]
+        fishers = np.asarray(hypergeom.sf(i - 1, m + n, i + j, m))
+        out = fishers <= fishers[a, b] * (1 + 1e-9)
+        return max(
+            float(binom.pmf(np.arange(m + 1), m, p) @ out @ binom.pmf(np.arange(n + 1), n, p))
+            for p in np.linspace(0, 1, 1001)
+        )
+
+    (a, b), (m, n) = right, sizes
+    expected = min(1.0, 2 * min(one_sided(a, m, b, n), one_sided(b, n, a, m)))
+    assert boschloo_p(a, m, b, n) == pytest.approx(expected, rel=2e-3)
 
 
 @pytest.mark.slow  # hundreds of tests of scipy's
