@@ -44,15 +44,15 @@ _JOINS = r"[.,'’·٫٬点點]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
 """Decimal signs and those between thousands; of spaces those that hold a number together."""
 _SPACED = r"[0-9][.'’·٫٬点點]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
 _SPELT = (
-    r"hundreds?|thousands?|per\ ?mille?|promille|tsd|"
-    r"(?:m|b|tr)illions?|milliards?|dozens?|lakhs?|crores?|mio|mln|mrd|mn|bn|per\ ?cent|"
-    r"tausend|millionen|milliarden?|billionen|prozent|mille|pour\ ?cent|mil|mill[oó]n(?:es)?|bill[oó]n(?:es)?|"
-    r"por\ ciento|(?:m|b|tr)ilh(?:ão|ões)|mila|milion[ei]|miliard[oi]|per\ cento|тысяч[аи]?|тыс|миллион(?:а|ов)?|"
-    r"миллиард(?:а|ов)?|млн|млрд|процент(?:а|ов)?|ألف|آلاف|مليون|مليار|बिलियन|मिलियन|हज़ार|हजार|लाख|करोड़|प्रतिशत|"
-    r"nghìn|triệu|tỷ|ribu|juta|miliar|milyon|milyar"
+    r"(?:m|b|tr)il(?:l?[ijy]?(?:oe|[oó])n\p{L}{0,3}|h(?:ão|ões))|mil+[ijy]ard?\p{L}{0,4}|m(?:io|ln|rd|n)|bn|"
+    r"hundreds?|thousands?|dozens?|lakhs?|crores?|tausend|tusen|duizend|tys(?:i[ąęa]ce?|ięcy)?|tisíce?|tsd|mila?|mille|"
+    r"(?:per\ ?|pro)(?:cent|mille?)|pour\ ?cent|prozent|procent|por\ ciento|per\ cento|"
+    r"тысяч[аи]?|тыс|миллион(?:а|ов)?|миллиард(?:а|ов)?|млн|млрд|процент(?:а|ов)?|"
+    r"ألف|آلاف|مليون|مليار|बिलियन|मिलियन|हज़ार|हजार|लाख|करोड़|प्रतिशत|nghìn|triệu|tỷ|ribu|juta"
 )
-_SIGNS = r"[万萬亿億兆千百十割]|成(?![\p{L}])|分之|" + (
-    r"[백천십]만|억|조(?!차)|พัน|หมื่น|แสน|ล้าน|[%\u2030\u2031\u066a]|パーセント|퍼센트"
+_SIGNS = r"[余多]?[万萬亿億兆千仟百佰十割]|成(?![\p{L}])|分(?:之|の)|" + (
+    r"[백천십]만|만(?:(?![\p{L}\s])|(?=\s*(?:원|명|개|년|달러|\Z)))|억|조(?!차)|พัน|หมื่น|แสน|ล้าน|"
+    r"\\?[%\u2030\u2031\u066a]|パーセント|퍼센트|e[+\u2212-]?[0-9]"
 )
 _TIMES = (
     rf"(?:[\u00a0\u202f -]?(?:{_SPELT})(?![\p{{L}}\p{{M}}])|[\u00a0\u202f ]?(?:{_SIGNS})|\ ?[½¼¾⅓⅔⅛⅜⅝⅞]|"
@@ -64,7 +64,7 @@ _TIMES = (
 """Ten thousand times, a million times, a hundredth: written behind digits, they are part of the number."""
 
 _LISTS = r"(?:[/:+]|\ [/+]\ )"
-_PARTS = rf"(?:{_LISTS}|[÷\u2044\u2215\u2236^×]|\ [x÷×*]\ |\*\*?)"
+_PARTS = rf"(?:{_LISTS}|[÷\u2044\u2215\u2236^×]|\ [x÷×*]\ |\*\*?|\ ?(?:\u22c5|\\(?:times|cdot))\ )"
 """What makes a ratio, a time, a sum or a product of two numbers; the first of them may as well list numbers."""
 _OF = (
     r"[\u221a-\u221c]|\b(?:twice|double|triple|half(?:\ of)?|(?:square|cube)\ (?:root\ )?of)\ "
@@ -84,7 +84,8 @@ _NO_TERM_BEFORE = rf"(?<![0-9]{_PARTS}(?<!(?<![0-9])[0-9]{{7}}{_LISTS})(?<!\p{{L
 _NO_TERM_AFTER = rf"(?!(?!{_LISTS}[0-9]{{7}}(?![0-9])){_PARTS}[0-9])"
 
 _NO_CODE_BEFORE = (
-    r"(?<!\([0-9]{3,4}\)\ ?)(?<!\+[0-9]{1,3}[ .-](?:\(?[0-9]{1,4}\)?[ .-]){0,3})"
+    r"(?<!\([0-9]{3,4}\)\ ?)(?<![(\[]\+[0-9][0-9 -]{0,7}[)\]][ .-]?)(?<!\b00[1-9][0-9]{1,2}\ )"
+    r"(?<!\+[0-9]{1,3}[ .-](?:\(?[0-9]{1,4}\)?[ .-]){0,3})"
     r"(?<!(?:[a-z]{2,6}://|\bwww\.)[^\s<>\"'（）]{0,200})(?<!\b[\w-]{1,40}\.(?:com|org|net|io|co|cn|de|edu|gov)/[^\s<>\"'（）]{0,200})"
 )
 """No code of a country or area before it, and no address of a page."""
@@ -96,6 +97,7 @@ _NO_ADDRESS_AFTER = (
 
 _MINUS = (
     rf"(?<![\p{{Lu}}\p{{Ll}}\p{{Lt}}\p{{N}}_)\]}}\-\u2010-\u2015])(?<!(?!{_UNSPACED})\p{{L}}{_ON_IT})[\-\u2011\ufe63]"
+    r"|(?<![\p{L}\p{N}])[-\u2212]\p{Sc}\ ?"
     r"|\b(?:minus|negative|минус|eksi|âm|سالب|ناقص|מינוס)\ |(?<!\b(?:al|lo|au|du|pelo|ao|il)\ )\b(?:moins|menos|meno)\ "
     r"|[负負]|零下|氷点下|영하\ ?|マイナス|마이너스\ ?|ลบ\ ?|(?:ऋण|माइनस)\ "
 )
