@@ -156,6 +156,17 @@ def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
     write_reports(run)
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file here fails while it is read")
+def test_rows_of_a_disk_that_fails_in_their_midst_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = made(tmp_path)
+    (rows,) = (run / "rows").iterdir()
+    failing = Path("/proc/self/mem")  # opened like any file; its first byte is an input/output error
+    with pytest.raises(OSError, match="Input/output error"):
+        failing.read_bytes()
+    monkeypatch.setattr("lm_audit.runstore.reader.file_inside", lambda folder, name: failing)
+    assert list(read_rows(run, (f"rows/{rows.name}",))) == []
+
+
 @pytest.mark.parametrize("name", ["C:\\x", "\\\\host\\x", "a\\..\\..\\x", "/etc/passwd", ".", "./"])
 def test_names_of_other_systems_lead_out_too(name: str) -> None:
     with pytest.raises(StoreError, match="leads out of the run folder"):

@@ -11,6 +11,7 @@ from lm_audit.errors import StoreError
 from lm_audit.runstore import metadata
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import LineFile
+from lm_audit.runstore.run_record import read_record
 
 
 def test_a_file_that_cannot_be_opened_or_is_closed_is_named(tmp_path: Path) -> None:
@@ -32,7 +33,16 @@ def test_a_close_that_the_disk_refuses_is_a_store_error(tmp_path: Path) -> None:
     file.close()
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", None], ids=["emptied", "cut", "removed"])
+DAMAGES = {
+    "emptied": b"",
+    "cut": b"{",
+    "removed": None,
+    "of another type": b'{"sessions": [], "options": 3}',
+    "of a later version": b'{"sessions": [], "schema_version": 99}',
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 def test_a_run_json_that_cannot_be_read_at_the_end_is_not_replaced_by_less(
     tmp_path: Path, damage: bytes | None
 ) -> None:
@@ -44,5 +54,5 @@ def test_a_run_json_that_cannot_be_read_at_the_end_is_not_replaced_by_less(
         metadata.finish(folder, 0)
     assert (folder.run_json.read_bytes() if folder.run_json.exists() else None) == damage
     metadata.finish(folder, 0, begun)
-    found = metadata.read_record(folder)
+    found = read_record(folder).whole
     assert found is not None and found["options"] == {"seed": 7} and found["finished"] and len(found["sessions"]) == 1

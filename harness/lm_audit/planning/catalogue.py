@@ -23,9 +23,9 @@ from lm_audit.plugin.options.run_options import Size
 def catalogue(arguments: Sequence[str]) -> dict[str, Any]:
     """Every audit of the selection that ``pytest ARGUMENTS`` would make, as plain JSON.
 
-    ``{"sizes": {size: cases}, "audits": [{"audit", "about", "page", "options", "cases": [{"case_id", "test", "case",
-    "model", "control", "needs", "cost", "skip"}]}]}``; the cases are those of ``--size``. Raises ``UsageError`` with
-    pytest's own words where the cases cannot be collected.
+    ``{"sizes": {size: cases}, "audits": [{"audit", "about", "package", "page", "options", "cases": [{"case_id", "test",
+    "case", "model", "control", "needs", "cost", "skip"}]}]}``; the cases are those of ``--size``. Raises
+    ``UsageError`` with pytest's own words where the cases cannot be collected.
     """
     cases = _collected(arguments)
     named = [word.partition("=")[2] or after for word, after in _pairs(arguments) if word.partition("=")[0] == "--size"]
@@ -37,7 +37,9 @@ def catalogue(arguments: Sequence[str]) -> dict[str, Any]:
         {
             "audit": audit,
             "about": _about(package),
-            "page": f"docs/{audit}.md",
+            "package": package,
+            # Other distributions have their pages elsewhere.
+            "page": f"docs/{audit}.md" if package == f"lm_audit.audits.{audit}" else None,
             "options": [
                 {"flag": option.flag, "help": option.help, "default": option.default, "choices": option.choices}
                 for option in audit_options()

@@ -48,7 +48,7 @@ def lines(found: Mapping[str, Any]) -> Iterable[str]:
     yield f"cases by --size: {sizes}"
     for audit in found["audits"]:
         yield ""
-        yield f"{audit['audit']}: {audit['about']}  ({audit['page']})"
+        yield f"{audit['audit']}: {audit['about']}  ({audit['page'] or 'package ' + audit['package']})"
         tests: dict[str, list[Mapping[str, Any]]] = {}
         for case in audit["cases"]:
             tests.setdefault(case["test"], []).append(case)

@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import StoreError
-from lm_audit.runstore.inside import SETTINGS, refuse_huge
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.normalise import plain
-from lm_audit.runstore.reader import parsed
 from lm_audit.runstore.records import SCHEMA_VERSION
-from lm_audit.runstore.run_record import text_of, without_checksum
+from lm_audit.runstore.run_record import read_record, text_of
 from lm_audit.runstore.soundness.belonging import RUN_OF_SESSION
 from lm_audit.shared.code_version import code_version
 from lm_audit.shared.reached.package_versions import versions
 from lm_audit.shared.stated_options import joined
-from lm_audit.shared.textfiles import is_file, replacing
+from lm_audit.shared.textfiles import replacing
 from lm_audit.shared.textfiles.appending import open_to_append
 
 MOMENT = "%Y-%m-%dT%H:%M:%S%z"
@@ -50,12 +48,8 @@ def start(
         "platform": {"python": platform.python_version(), "system": platform.platform(), "cpus": os.cpu_count()},
         **({"threads": threads} if threads else {}),
     }
-    record = read_record(folder) or {
-        "schema_version": SCHEMA_VERSION,
-        "run_id": folder.run_id,
-        **session,
-        "sessions": [],
-    }
+    begun = {"schema_version": SCHEMA_VERSION, "run_id": folder.run_id, **session}
+    record = {"sessions": [], **(read_record(folder).whole or begun)}
     if record["sessions"] and isinstance(record.get("options"), dict):  # What was added since holds for the whole run.
         record["options"] = joined(record["options"], session["options"])
     record["sessions"].append({RUN_OF_SESSION: folder.run_id, **session})
@@ -70,7 +64,7 @@ def finish(folder: RunFolder, exitstatus: int, begun: Mapping[str, Any] | None =
     ``begun`` is what :func:`start` wrote, for where that cannot be read again. ``StoreError`` where neither is known:
     what the run measures must not be replaced by nothing.
     """
-    record = read_record(folder) or dict(begun or {})
+    record = read_record(folder).whole or dict(begun or {})
     if not record:
         raise StoreError(f"cannot complete {folder.run_json}: it is absent or damaged")
     record |= {"finished": _now(), "exitstatus": exitstatus, **plain(extra, "extra")}
@@ -81,21 +75,6 @@ def finish(folder: RunFolder, exitstatus: int, begun: Mapping[str, Any] | None =
             handle.write(f"{json.dumps(line)}\n".encode("ascii"))
     except OSError as error:
         raise StoreError(f"cannot append to run_metadata.jsonl: {error.strerror or error}") from error
-
-
-def read_record(folder: RunFolder) -> dict[str, Any] | None:
-    """What ``run.json`` holds, None where it is absent or damaged."""
-    if not is_file(folder.run_json):
-        return None
-    try:
-        refuse_huge(folder.run_json, most=SETTINGS)
-        record = parsed(folder.run_json.read_bytes())
-    except (OSError, ValueError, StoreError):
-        return None
-    if not isinstance(record, dict) or not isinstance(record.get("sessions"), list):
-        return None
-    content, fault = without_checksum(record)
-    return content if fault is None else None
 
 
 def _replace(path: Path, record: Mapping[str, object]) -> None:

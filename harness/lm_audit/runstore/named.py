@@ -8,7 +8,8 @@ from pathlib import Path
 
 from lm_audit.errors import UsageError
 from lm_audit.runstore.layout import RunFolder
-from lm_audit.runstore.metadata import MOMENT, read_record
+from lm_audit.runstore.metadata import MOMENT
+from lm_audit.runstore.run_record import read_record
 from lm_audit.shared.textfiles import is_folder
 
 
@@ -37,7 +38,7 @@ def begun(folder: Path) -> tuple[float, str]:
 
     Names alone do not tell: a folder may bear one of its owner's, as those of ``lm_audit.report.report`` do.
     """
-    started = str((read_record(RunFolder(folder)) or {}).get("started"))
+    started = str((read_record(RunFolder(folder)).whole or {}).get("started"))
     for text, form in ((started, MOMENT), (folder.name[:15], "%Y%m%d-%H%M%S")):
         with contextlib.suppress(ValueError, OverflowError):
             return datetime.strptime(text, form).timestamp(), folder.name

@@ -207,17 +207,17 @@ def parsed(raw: bytes) -> Any:
 def read_rows(folder: Path, row_files: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """The item rows of an attempt, streamed; what cannot be read, or lies outside of the folder, is left out."""
     for name in row_files:
-        try:
+        with suppress(OSError, StoreError):  # OSError too from a disk that fails in the midst of a file.
             path = file_inside(folder, name)
             refuse_huge(path)
-            handle = path.open("rb")
-        except (OSError, StoreError):
-            continue
-        with handle:
-            for raw in handle:
-                try:
-                    row = restored(parsed(raw))
-                except (ValueError, TypeError):
-                    continue
-                if isinstance(row, dict):
-                    yield row
+            with path.open("rb") as handle:
+                for raw in handle:
+                    if isinstance(row := _row(raw), dict):
+                        yield row
+
+
+def _row(raw: bytes) -> Any:
+    try:
+        return restored(parsed(raw))
+    except (ValueError, TypeError):
+        return None

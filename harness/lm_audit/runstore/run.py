@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from lm_audit.errors import StoreError
 from lm_audit.runstore.conclusions import with_corrected_findings
 from lm_audit.runstore.fold import fold
-from lm_audit.runstore.inside import SETTINGS, content_inside
 from lm_audit.runstore.layout import RunFolder
-from lm_audit.runstore.reader import Line, parsed, read_lines, unread
+from lm_audit.runstore.reader import Line, read_lines
 from lm_audit.runstore.records import SCHEMA_VERSION, DamagedLine, PlannedCase, Run
-from lm_audit.runstore.run_record import without_checksum
+from lm_audit.runstore.run_record import RunRecord, read_record
 from lm_audit.runstore.soundness.belonging import lost_ledgers, own_lines, runs_of
 from lm_audit.shared.visible import shown as visible_in
 from lm_audit.shared.visible import visible
@@ -27,7 +24,8 @@ def read_run(folder: str | Path, *, shown: bool = False) -> Run:
     """
     where = RunFolder(Path(folder).resolve())
     found, damaged = read_lines(where, shown=shown)
-    metadata, bad_metadata = _metadata(where, found)
+    record = read_record(where)
+    metadata, bad_metadata = record.content, _of_record(record, found)
     lines, foreign = own_lines(found, frozenset() if bad_metadata else runs_of(metadata))
     if any(one.file == where.run_json.name for one in foreign):
         metadata = {}
@@ -73,41 +71,12 @@ def _measured(lines: Sequence[Line]) -> set[int]:
     return {line.session for line in lines if line.kind == "run_start" and {"m", "pid"} <= line.record.keys()}
 
 
-def _metadata(where: RunFolder, lines: Sequence[Line]) -> tuple[Mapping[str, Any], list[DamagedLine]]:
-    try:
-        metadata = parsed(content_inside(where.path, where.run_json.name, most=SETTINGS))
-    except FileNotFoundError:
-        # A process that measured has written it before its ledger; the lines of other makers stand for themselves.
-        missing = DamagedLine("run.json", 0, "is not there: with which options and versions the run began is unknown")
-        return {}, [missing] if _measured(lines) else []
-    except (OSError, ValueError, StoreError) as error:
-        return {}, [DamagedLine("run.json", 1, unread(error))]
-    if not isinstance(metadata, dict):
-        return {}, [DamagedLine("run.json", 1, "not an object")]
-    metadata, changed = without_checksum(metadata)
-    wrong = [name for name, is_right in _METADATA.items() if name in metadata and not is_right(metadata[name])]
-    sound = {name: value for name, value in metadata.items() if name not in wrong}
-    faults = [*([changed] if changed else []), *(f"{name} is not what it must be, and is left out" for name in wrong)]
-    return sound, [DamagedLine("run.json", 1, fault) for fault in faults]
-
-
-def _is_options(value: object) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    mappings = all(isinstance(value.get(name, {}) or {}, Mapping) for name in _OPTION_MAPPINGS)
-    lists = all(isinstance(value.get(name) or [], list) for name in ("devices", "tags"))
-    return mappings and lists and isinstance(value.get("seed") or 0, int)
-
-
-_OPTION_MAPPINGS = ("models", "data", "identities", "audit", "chat_args")
-_METADATA: Mapping[str, Callable[[Any], bool]] = {
-    "options": _is_options,
-    "schema_version": lambda value: not isinstance(value, bool) and value in range(1, SCHEMA_VERSION + 1),
-    "versions": lambda value: isinstance(value, Mapping),
-    "sessions": lambda value: isinstance(value, list),
-    "exitstatus": lambda value: value is None or (isinstance(value, int) and abs(value) < 2**31),
-}
-"""Entries of ``run.json`` on whose types something hangs."""
+def _of_record(record: RunRecord, lines: Sequence[Line]) -> list[DamagedLine]:
+    if record.is_there:
+        return [DamagedLine("run.json", 1, fault) for fault in record.faults]
+    # A process that measured has written it before its ledger; the lines of other makers stand for themselves.
+    missing = DamagedLine("run.json", 0, "is not there: with which options and versions the run began is unknown")
+    return [missing] if _measured(lines) else []
 
 
 def _plan(lines: Iterable[Line]) -> tuple[tuple[PlannedCase, ...], list[DamagedLine]]:

@@ -90,9 +90,10 @@ def test_its_plan_is_read(site: Path) -> None:
     assert "repetition.rate" in done.stdout, done.stdout + done.stderr
 
 
-def test_its_option_is_listed(site: Path) -> None:
+def test_its_option_is_listed_and_its_package_in_place_of_a_page_that_is_not_here(site: Path) -> None:
     listed = called(site, "lm_audit.cli", "list", "-m", "repetition")
     assert "--repetition-word: the word that the last one" in listed.stdout, listed.stdout + listed.stderr
+    assert "(package repetition_audit)" in listed.stdout and "docs/repetition.md" not in listed.stdout
 
 
 def test_cases_that_no_audit_claims_are_an_error_when_an_audit_is_asked_for(site: Path) -> None:
