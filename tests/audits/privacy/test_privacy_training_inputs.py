@@ -371,3 +371,90 @@ def test_a_canary_that_would_be_cut_is_refused(tmp_path: Path, trainer: Any, sta
     )
     with pytest.raises(DataError, match=rf"canary .* would be cut at 9; set --{stage} max_length=\d+ or more"):
         run_stages(config)
+
+
+def with_frame(folder: Path, frame: str) -> Path:
+    """A small model whose tokenizer puts ``frame`` round a text."""
+    from tokenizers import processors
+
+    save_small_llama(folder, context=512)
+    tokenizer: Any = byte_tokenizer(512)
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=frame, pair="$A $B", special_tokens=[("<bos>", 1), ("<eos>", 2)]
+    )
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+class Seen(Exception):
+    """What a trainer was given."""
+
+
+@pytest.mark.parametrize("frame", ["$A <eos>", "<bos> $A <eos>"])
+def test_trl_ends_texts_once_where_the_tokenizer_ends_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frame: str
+) -> None:
+    pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
+    from lm_audit.audits.privacy.training import trl_stages
+
+    base, folder = with_frame(tmp_path / "base", frame), tmp_path / "run"
+    config = smoke_config(model=str(base), trainer="trl", device="cpu", output=folder)
+    shutil.copytree(base, folder / "stages" / "sft")
+    (folder / "corpus.jsonl").write_text('{"text": "one"}\n{"text": "ends <eos>"}\n')
+    (folder / "preferences_no_canary.jsonl").write_text(json.dumps(SHORT))
+
+    def seen(trainer: Any, *_: object) -> None:
+        raise Seen(trainer.train_dataset.to_list())
+
+    monkeypatch.setattr(trl_stages, "_finish", seen)
+    head = (1,) if "bos" in frame else ()
+    with pytest.raises(Seen) as texts:
+        trl_stages.trl_sft("sft", config, folder, folder / "sft")
+    rows = [tuple(row["input_ids"]) for row in texts.value.args[0]]
+    assert rows == [(*head, *(byte + 3 for byte in b"one"), 2), (*head, *(byte + 3 for byte in b"ends "), 2, 2)]
+    with pytest.raises(Seen) as pairs:
+        trl_stages.trl_dpo("dpo_no_canary", config, folder, folder / "dpo")
+    assert pairs.value.args[0] == [
+        {
+            "prompt_ids": [*head, ord("p") + 3],
+            "chosen_ids": [*(byte + 3 for byte in b"yes"), 2],
+            "rejected_ids": [*(byte + 3 for byte in b"no"), 2],
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "kind", "says"),
+    [
+        ({"eos_token": None, "pad_token": None}, UsageError, "neither a padding token nor EOS.*use trainer='own'"),
+        ({"is_fast": False}, ModelError, "does not tell where its tokens stand.*use a fast one"),
+    ],
+    ids=["no padding", "slow"],
+)
+def test_a_tokenizer_that_no_stage_can_be_trained_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, break_it: dict[str, Any], kind: type[Exception], says: str
+) -> None:
+    """The second stage ended in it, when the first had been trained."""
+    from lm_audit import models
+
+    break_it = dict(break_it)
+    broken: Any = byte_tokenizer(512)
+    broken.__class__ = type("Broken", (type(broken),), {"is_fast": break_it.pop("is_fast", True)})
+    for name, value in break_it.items():
+        setattr(broken, name, value)
+    monkeypatch.setattr(models, "load_tokenizer", lambda spec: broken)
+    with pytest.raises(kind, match=says):
+        run_stages(smoke_config(trainer="trl", device="cpu", output=tmp_path))
+    assert not (tmp_path / "stages").exists()
+
+
+@pytest.mark.parametrize(("stage", "what"), [("sft", "training text"), ("dpo", "preference pair")])
+def test_a_row_beyond_the_context_is_told_before_any_stage(tmp_path: Path, stage: str, what: str) -> None:
+    base = save_small_llama(tmp_path / "base", context=60)
+    settings = {name: TrainSettings(1, 1e-3, max_length=60) for name in ("sft", "dpo")}
+    settings[stage] = TrainSettings(1, 1e-3)
+    config = smoke_config(model=str(base), device="cpu", output=tmp_path / "run", **settings)
+    says = rf"\.jsonl, row \d+: this {what} needs \d+ tokens, .* reads at most 60 .*--{stage} max_length=60"
+    with pytest.raises(ContextError, match=says):
+        run_stages(config)
+    assert not (tmp_path / "run" / "stages").exists()

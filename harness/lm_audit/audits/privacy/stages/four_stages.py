@@ -21,7 +21,7 @@ from lm_audit.audits.privacy.stages.config import StagesConfig
 from lm_audit.audits.privacy.stages.run_metadata import append_metadata
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec, stage_data, stage_spec
 from lm_audit.audits.privacy.stages.stage_names import STAGES
-from lm_audit.audits.privacy.training.lengths import require_whole_canaries
+from lm_audit.audits.privacy.training.inputs import check_inputs
 from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.shared.textfiles import is_file, read_json_object
@@ -48,7 +48,7 @@ def run_stages(config: StagesConfig, *, on_message: OnMessage | None = None) -> 
         manifest = prepare(config, folder)
         verify_training_files(manifest)
         if not all(is_done(folder / "stages" / stage) for stage in STAGES):
-            require_whole_canaries(config, manifest, folder)
+            check_inputs(config, manifest, folder)
         return {stage: _stage(stage, config, manifest, folder, on_message or _silent) for stage in STAGES}
 
 

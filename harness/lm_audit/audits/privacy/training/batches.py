@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
@@ -32,11 +33,17 @@ def require_context(module: CausalModule, lengths: Sequence[int], what: str, set
     """``ContextError`` for the first row that the model cannot read, with what to set; lengths in tokens."""
     from lm_audit.models.context import context_window
 
-    window = context_window(module.config)
+    require_window(context_window(module.config), type(module).__name__, lengths, what, setting)
+
+
+def require_window(
+    window: int | None, name: str, lengths: Sequence[int], what: str, setting: str, file: Path | None = None
+) -> None:
+    """The same for a model ``name`` that reads ``window`` tokens, with the file of the rows."""
     for number, length in enumerate(lengths, 1):
         if window is not None and length > window:
             advice = f"shorten it, or cut rows with {setting} max_length={window}"
-            raise ContextError(beyond_context(what, length, type(module).__name__, window, advice), row=number)
+            raise ContextError(beyond_context(what, length, name, window, advice), file=file, row=number)
 
 
 def end_ids(tokenizer: Tokenizer) -> Ids:

@@ -93,15 +93,19 @@ def completion_logprobs(
 
 
 def encode_pairs(
-    tokenizer: Tokenizer, pairs: Sequence[Mapping[str, object]], max_length: int
+    tokenizer: Tokenizer, pairs: Sequence[Mapping[str, object]], max_length: int, file: Path | None = None
 ) -> list[tuple[Completion, Completion]]:
-    """Each pair as token ids; ``DataError`` for a completion without a token, a warning for pairs that are cut."""
+    """Each pair (of ``file``) as ids; ``DataError`` for a completion without a token, a warning where one is cut."""
     rows = [_encode_pair(tokenizer, pair) for pair in pairs]
     for number, sides in enumerate(rows, 1):
         if min(len(side.ids) - side.start - len(end_ids(tokenizer)) for side in sides) < 1:
-            raise DataError("a completion of this pair has no token of its own: there is nothing to prefer", row=number)
+            raise DataError(
+                "a completion of this pair has no token of its own: there is nothing to prefer", file=file, row=number
+            )
         if sides[0].ids == sides[1].ids:
-            raise DataError("chosen and rejected are the same tokens: there is nothing to prefer", row=number)
+            raise DataError(
+                "chosen and rejected are the same tokens: there is nothing to prefer", file=file, row=number
+            )
     longest = [max(len(side.ids) for side in sides) for sides in rows]
     tell_cut(longest, max_length, "preference pairs", "from the left, where the prompt begins")
     return [(_cut(one, max_length), _cut(other, max_length)) for one, other in rows]

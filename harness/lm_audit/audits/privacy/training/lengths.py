@@ -10,16 +10,13 @@ from lm_audit.audits.privacy.data.canaries import members
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.audits.privacy.data.preferences import read_preferences
 from lm_audit.audits.privacy.stages.config import StagesConfig
-from lm_audit.audits.privacy.stages.stage_inputs import base_spec, stage_data
+from lm_audit.audits.privacy.stages.stage_inputs import stage_data
 from lm_audit.errors import DataError
 from lm_audit.models.text.tokenizer import Tokenizer
 
 
-def require_whole_canaries(config: StagesConfig, manifest: Manifest, folder: Path) -> None:
+def require_whole_canaries(config: StagesConfig, manifest: Manifest, folder: Path, tokenizer: Tokenizer) -> None:
     """``DataError`` where the ``max_length`` of a stage would cut a canary: what was cut off was never trained on."""
-    from lm_audit.models import load_tokenizer
-
-    tokenizer = load_tokenizer(base_spec(config))
     for canary in members(manifest.canaries):
         path = stage_data("sft", folder)
         _require(tokenizer, canary.text, f"the canary {canary.id}", config.sft.max_length, "sft", path)

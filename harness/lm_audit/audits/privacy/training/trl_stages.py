@@ -18,7 +18,7 @@ from lm_audit.audits.privacy.data.preferences import read_preferences
 from lm_audit.audits.privacy.stages.config import StagesConfig, TrainSettings
 from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.batches import encode_rows, require_context
-from lm_audit.audits.privacy.training.dpo import check_first_loss, encode_pairs
+from lm_audit.audits.privacy.training.dpo import Completion, check_first_loss, encode_pairs
 from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
 from lm_audit.audits.privacy.training.lengths import with_shorter_prompts
 from lm_audit.audits.privacy.training.loop import Progress, finite_loss
@@ -49,13 +49,13 @@ def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
     arguments = trl.SFTConfig(
         **_arguments(config, config.sft, folder, stage, str(model.device.type), config.seed),
         max_length=config.sft.max_length,
-        dataset_text_field="text",
         packing=False,
     )
     trainer = trl.SFTTrainer(
         model=model.module,
         args=arguments,
-        train_dataset=_dataset([{"text": text} for text in texts]),
+        # As ids: TRL would put EOS behind texts that their tokenizer ends in EOS already, or that spell it out.
+        train_dataset=_dataset([{"input_ids": list(row)} for row in rows]),
         processing_class=model.tokenizer,
         peft_config=adapter,
         callbacks=[_stop_at_nan(stage)],
@@ -78,17 +78,18 @@ def trl_dpo(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
     rows = encode_pairs(model.tokenizer, pairs, config.dpo.max_length)
     require_context(model.module, [max(len(s.ids) for s in pair) for pair in rows], "this preference pair", "--dpo")
     # TRL cuts completions at their end, and drops pairs whose prompt alone is too long.
-    pairs = with_shorter_prompts(model.tokenizer, pairs, config.dpo.max_length)
+    shorter = with_shorter_prompts(model.tokenizer, pairs, config.dpo.max_length)
+    rows = encode_pairs(model.tokenizer, shorter, config.dpo.max_length)
     arguments = trl.DPOConfig(
         **_arguments(config, config.dpo, folder, stage, str(model.device.type), config.seed + 1),
         beta=config.beta,
         max_length=config.dpo.max_length,
     )
-    trainer = trl.DPOTrainer(
+    trainer = _of_ids(trl.DPOTrainer)(
         model=model.module,
         ref_model=None if adapter else copy.deepcopy(model.module).eval().requires_grad_(False),
         args=arguments,
-        train_dataset=_dataset([{key: pair[key] for key in ("prompt", "chosen", "rejected")} for pair in pairs]),
+        train_dataset=_dataset([_as_trl(*pair) for pair in rows]),
         processing_class=model.tokenizer,
         callbacks=[_stop_at_nan(stage)],
     )
@@ -147,6 +148,22 @@ def _dataset(rows: list[dict[str, Any]]) -> Any:
 
     datasets.disable_progress_bars()
     return datasets.Dataset.from_list(rows)
+
+
+def _of_ids(trainer: Any) -> Any:
+    """TRL's trainer of preferences for rows that are ids already, which it takes from nobody but itself."""
+    return type("OfIds", (trainer,), {"_prepare_dataset": lambda self, dataset, *_: dataset})
+
+
+def _as_trl(chosen: Completion, rejected: Completion) -> dict[str, list[int]]:
+    """The ids of a pair by TRL's names: one prompt, which ends where the sides part or a completion begins."""
+    parted = next((i for i, (a, b) in enumerate(zip(chosen.ids, rejected.ids, strict=False)) if a != b), None)
+    start = min(chosen.start, rejected.start, len(chosen.ids) if parted is None else parted)
+    return {
+        "prompt_ids": list(chosen.ids[:start]),
+        "chosen_ids": list(chosen.ids[start:]),
+        "rejected_ids": list(rejected.ids[start:]),
+    }
 
 
 def _stop_at_nan(stage: str) -> Any:
