@@ -101,6 +101,7 @@ GROUPS = {
             "tests/sources/test_change_values.py",
             "tests/sources/test_changes_of_rounding.py",
             "tests/sources/test_changes_of_steps.py",
+            "tests/sources/test_changes_of_tiers.py",
             "tests/sources/test_two_samples.py",
             "tests/sources/test_paired_statistics.py",
             "tests/sources/test_groups_alike.py",
@@ -150,6 +151,7 @@ GROUPS = {
         (
             "tests/runstore/test_ledger_fold.py",
             "tests/runstore/test_fold_attempts.py",
+            "tests/runstore/test_belonging.py",
             "tests/runstore/test_earlier_sessions.py",
             "tests/runstore/test_ledger_order.py",
             "tests/runstore/test_damaged_runs.py",

@@ -218,7 +218,7 @@ def test_the_second_opinion_knows_ranges_chance_levels_and_numbers_of_rows(
         return ["told"]
 
     monkeypatch.setattr(published_hits, "misreported", noted)
-    made = evidence(rows())
+    made = evidence(rows(place=30, hit=False, predicted="#"))
     for one in [one for one in made.rows if one["condition"] == OTHER_ITEM][:7]:
         one["hit"] = True
     if share is not None:
@@ -241,7 +241,7 @@ def test_the_second_opinion_knows_ranges_chance_levels_and_numbers_of_rows(
     ]
 
 
-@pytest.mark.parametrize(("after_others", "share", "told"), [(20, 0.1, "not above chance"), (20, None, ""), (7, 0.1, "by another formula")])  # fmt: skip  # noqa: E501
+@pytest.mark.parametrize(("after_others", "share", "told"), [(20, 0.1, "not above chance"), (20, None, ""), (7, 0.1, "by another formula"), (19, 0.1, "by another formula")])  # fmt: skip  # noqa: E501
 def test_a_share_that_is_not_that_of_the_hits_is_a_fault(after_others: int, share: float | None, told: str) -> None:
     made = evidence(rows())
     for one in [one for one in made.rows if one["condition"] == OTHER_ITEM][:after_others]:
@@ -294,6 +294,42 @@ def test_scores_on_paper_are_of_canaries_of_the_seed(monkeypatch: pytest.MonkeyP
     assert drawn == [(24, 0), (24, 3)]
     assert present(first.control).passed and present(second.control).passed
     assert [row["error"] for row in first.rows] != [row["error"] for row in second.rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("wrong_of_known_members", "texts scored alone"),
+        ("wrong_of_known_ranks", "ranks among all secrets"),
+        ("wrong_of_known_replies", "replies known beforehand"),
+        ("wrong_of_known_thoughts", "thoughts known beforehand"),
+        ("wrong_of_known_seeds", "seeds known beforehand"),
+        ("wrong_power", "the power of a design"),
+    ],
+)
+def test_what_of_the_known_answers_cannot_be_counted_is_named(
+    name: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control fails by it, and counts its 24 canaries besides."""
+    module = sys.modules[known_scores.__module__]
+
+    def lost(*_: object) -> list[str]:
+        raise ValueError("no items")
+
+    asked: list[dict[str, Any]] = []
+
+    def noted(evidence: Evidence, **known: Any) -> Evidence:
+        asked.append(known)
+        return evidence
+
+    for each in ("members", "ranks", "replies", "thoughts", "seeds"):
+        monkeypatch.setattr(module, f"wrong_of_known_{each}", lambda *_: [])
+    monkeypatch.setattr(module, "wrong_power", lambda: [])
+    monkeypatch.setattr(module, name, lost)
+    monkeypatch.setattr(module, "held_by_its_rows", noted)
+    known_scores(1)
+    fault = f"{told} cannot be counted again, as where items are lost (ValueError: no items)"
+    assert asked == [{"also": [fault], "counts": [({}, 24)]}]
 
 
 def test_the_model_on_paper_is_another_one_for_another_seed(bigrams: LanguageModel) -> None:

@@ -476,6 +476,7 @@ def test_a_control_says_whether_the_effect_was_seen_and_whether_it_held(role: An
         (0.03, 0.0, "either", "", "more than 0.030 is excluded"),
         (0.0301, 0.0, "either", "p", "more than 0.031 is excluded"),
         (0.03, 0.25, "either", "share", "more than 3\u00a0of 100 away from 25 is excluded"),
+        (0.03, 1 / 3, "either", "", "more than 0.030 away from 0.33 is excluded"),
         (0.03, 0.5, "below", "share", "below 47\u00a0of 100 is excluded"),
         (0.035, 0.5, "below", "share", "below 46\u00a0of 100 is excluded"),
         (0.5, 0.5, "below", "share", "below 0\u00a0of 100 is excluded"),

@@ -151,3 +151,4 @@ def test_records_that_vanished_from_a_case_are_named(tmp_path: Path) -> None:
         found.file == f"ledger/{path.name}"
         and found.reason == f"{CASES[1]}: 2 of the 3 records before its end are there"
     )
+    assert found.line == len(lines) - 1  # its end, which counts them

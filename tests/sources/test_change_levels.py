@@ -15,7 +15,7 @@ from lm_audit.report.comparison.interval_difference import difference_of
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
 from lm_audit.sources.units import RowTable
-from lm_audit.stats import able, bootstrap_ci, mean_interval
+from lm_audit.stats import bootstrap_ci, mean_interval
 from tests.present import present
 
 Rows = list[dict[str, Any]]
@@ -190,23 +190,3 @@ def test_intervals_of_few_values_and_clusters_cover() -> None:
     for name, hits in covered.items():
         # 93 % less three standard errors.
         assert len(hits) > 250 and np.mean(hits) >= 0.93 - 3 * 0.0147, (name, np.mean(hits))
-
-
-@pytest.mark.parametrize(("in_tier", "floor"), [(5, 2**-5), (8, 2**-8), (10, 2**-10)])
-def test_a_tier_tells_no_more_than_its_own_members_do(in_tier: int, floor: float) -> None:
-    """However large the effect: a tier of 5 has p about 0.03, and takes no share of the level from other headlines."""
-    rng = np.random.default_rng(in_tier)
-    scores = rng.normal(size=(2, 3 * in_tier + 60))
-    scores[1, : 3 * in_tier] += 5.0
-    rows = [
-        [
-            {"item": f"i{k}", "role": "m" if k < 3 * in_tier else "c", "times": k % 3, "v": float(v)}
-            for k, v in enumerate(run)
-        ]
-        for run in scores
-    ]
-    source = MetricSource.members("exposure", "v", {"role": "m"}, {"role": "c"}, options={"tier": {"times": 1}})
-    found = change(source, rows[0], rows[1], resolution=0.01)
-    assert found.floor == floor
-    assert found.p is not None and floor / 50 < found.p < 4 * floor
-    assert (able([("privacy", "a", "e"), ("bias", "b", "d")], [found.floor, 0.001]) == [0, 1]) is (in_tier > 5)

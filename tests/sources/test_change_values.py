@@ -289,6 +289,13 @@ def test_clusters_change_sides_together() -> None:
     assert change(rows(A), rows(A + STEPS, g=labels), MetricSource.mean("v")).clusters == 8
 
 
+def test_the_metric_before_and_after_is_told_in_its_own_unit() -> None:
+    found = change(rows(A), rows(A + STEPS), MetricSource.mean("v", scale=-100, offset=7))
+    told = 7 - 100 * A.mean(), 7 - 100 * (A + STEPS).mean()
+    assert (found.before, found.after) == pytest.approx(told)
+    assert found.difference.value == pytest.approx(told[1] - told[0])
+
+
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_a_cluster_that_rounding_alone_sets_apart_did_not_move(unit: float) -> None:
     labels = [k // 2 for k in range(8)]
@@ -296,6 +303,10 @@ def test_a_cluster_that_rounding_alone_sets_apart_did_not_move(unit: float) -> N
     a, b = rows(unit * A, g=labels), rows(unit * (A + up), g=labels)
     found = change(a, b, MetricSource.mean("v", clusters=("g",)))
     assert (found.p, found.floor) == (1.0, 1.0)
+    # Beside clusters that did move it tells no more than they.
+    b = rows(unit * (A + up + np.repeat([0, 0, 2.0, 3.0], 2)), g=labels)
+    assert change(a, b, MetricSource.mean("v", clusters=("g",))).floor == 0.5
+    assert change(a, b, MetricSource.mean("v", clusters=("g",))).floor == 0.5
 
 
 def test_two_crossed_factors_have_the_two_way_t() -> None:

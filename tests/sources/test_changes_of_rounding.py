@@ -153,3 +153,14 @@ def test_rounding_is_as_large_as_the_numbers_that_cancel_in_either_run(source: M
     found = [np.array([0.25]), np.array([-0.1])]
     for both in ((1.0, 0.1), (0.1, 1.0), (1.0, 1.0)):
         assert rounding_of(source, found, *map(units, both)) == pytest.approx(1e-12 * size)
+
+
+@pytest.mark.parametrize("large", [0, 1], ids=["before", "after"])
+def test_a_change_that_is_rounding_of_either_run_is_none(large: int) -> None:
+    """Of 1e6 and -1e6 a mean is exact to 1e-7 or so, of the other run's small values to 1e-19."""
+    runs = [np.zeros(10), np.zeros(10)]
+    runs[large][:2], runs[1 - large][0] = (1e6, -1e6), 5e-6
+    found = change(MetricSource.mean("v"), *map(run, runs))
+    assert found.difference.value == 0.0
+    other = change(MetricSource.mean("v"), run(runs[0]), run(runs[1], "other"))
+    assert other.difference.value == 0.0

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from lm_audit.sources import MetricSource
-from lm_audit.sources.change import Change, change_between
+from lm_audit.sources.change import Change, _finer, _Work, change_between
+from lm_audit.sources.evaluation import gathered
 from lm_audit.sources.units import RowTable
 
 CLIFF = MetricSource("needle.cliff", options={"score": "v", "threshold": 0.5})
@@ -93,3 +94,29 @@ def test_exchanges_that_move_a_cliff_as_far_are_told_apart_by_the_answers(length
     # Towards a target the distance alone counts: exchanges that move it as far are one.
     aimed = change_between(source, *runs, target=0.0, resolution=0.01)
     assert isinstance(aimed, Change) and aimed.p is not None and aimed.p > share
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.25, 0.75), (0.5, 0.5)])
+@pytest.mark.parametrize("step", [-2000.0, 0.0, 1000.0])
+def test_what_tells_exchanges_apart_is_a_thousandth_of_the_change_for_all_scores(
+    low: float, high: float, step: float
+) -> None:
+    """Of a change of ``step``, by the share of the scores' span that their mean moves; nothing where neither moves."""
+    before, after = np.array([high, high, low, low]), np.array([low, high, low, high])
+    runs = [
+        gathered(CLIFF, RowTable([{"item": f"{k}", "length": 1000, "v": float(v)} for k, v in enumerate(run)]))
+        for run in (before, after)
+    ]
+
+    def evaluate(weights: np.ndarray) -> np.ndarray:
+        """Of whole runs alone: 500 tokens of the first, ``step`` more of the second."""
+        return 500.0 + step * weights[:, -1]
+
+    finer = _finer(_Work(CLIFF, None, 0.01, 0), evaluate, *runs)
+    none, ones = np.zeros((2, 4)), np.ones((2, 4))
+    exchanged = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0]])
+    first = np.hstack([ones - exchanged, exchanged]), np.hstack([exchanged, ones - exchanged])
+    assert finer(np.hstack([ones, none]), np.hstack([none, ones])) == pytest.approx([0.0, 0.0])
+    # With item 0 turned the mean goes up by two spans of four items, with the others turned down by as much.
+    moved = 0.0 if low == high else 1e-3 * abs(step) * 2 / 4
+    assert finer(*first) == pytest.approx([moved, -moved])

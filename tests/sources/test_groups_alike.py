@@ -357,6 +357,9 @@ def test_requests_in_which_both_groups_changed_alike_are_not_too_few_to_tell() -
     after = np.repeat(np.arange(24) % 2, 2).reshape(24, 2)
     found = alike(BY_REQUEST, answers(before), answers(after))
     assert found.p == 1.0 and found.floor == pytest.approx(2.0**-11)
+    # One request alone has one sign, whatever it is.
+    one = alike(BY_REQUEST, answers(before), answers(np.eye(24)[:, [3, 3]]))
+    assert (one.p, one.floor) == (1.0, 1.0)
 
 
 @pytest.mark.slow
@@ -377,6 +380,9 @@ def test_signs_of_many_requests_are_drawn_by_the_seed() -> None:
     other = [{**row, "item": f"new {row['item']}", "request": f"new {row['request']}"} for row in b]
     told = [change(BY_REQUEST, a, other, seed=seed).p for seed in (3, 3, 4)]
     assert told[0] == told[1] != told[2]
+    a, b = answers(rng.normal(size=(30, 3))), answers(rng.normal(0.4, 1.0, size=(30, 3)))
+    first, again, another = (alike(BY_REQUEST, a, b, seed=seed) for seed in (3, 3, 4))
+    assert first == again != another
 
 
 @pytest.mark.parametrize("unit", [1e-7, 1.0, 1e7])

@@ -69,6 +69,15 @@ def test_answers_of_other_items_are_compared_by_boschloos_test(right: tuple[int,
     assert found.floor == pytest.approx(boschloo_p(sizes[0], sizes[0], 0, sizes[1])) and found.floor < 1e-3
     apart = found.difference.low is not None and (found.difference.low > 0 or (found.difference.high or 0) < 0)
     assert apart == (found.p <= 0.05) or found.difference.low is None
+    assert found.difference.method == "two samples, Welch's t; Boschloo's exact test"
+
+
+def test_answers_that_weigh_unlike_are_no_shares() -> None:
+    rng = np.random.default_rng(6)
+    answers, weights = rng.random((2, 12)) < 0.5, rng.random(12)
+    source = MetricSource("mean", "v", options={"weight": "w"})
+    found = change(run("a", answers[0], w=weights), run("b", answers[1], w=weights), source)
+    assert "Boschloo" not in (found.difference.method or "")
 
 
 @pytest.mark.parametrize(("right", "sizes"), [((4, 1), (5, 9)), ((0, 5), (8, 12)), ((6, 6), (6, 9))])
