@@ -10,10 +10,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from lm_audit.errors import ModelError, UsageError
+from lm_audit.errors import HarnessError, ModelError, UsageError
 from lm_audit.shared.home import from_home, user_cache
 from lm_audit.shared.sealed_folder import is_whole, write_seal
 from lm_audit.shared.textfiles import replacing
+from lm_audit.shared.textfiles.full_disk import full_disk
 
 CACHE_VARIABLE = "LM_AUDIT_CACHE"
 
@@ -49,10 +50,13 @@ def build_once(folder: Path, build: Callable[[Path], None]) -> Path:
                 if folder.is_dir():
                     shutil.rmtree(folder)
                 _build_beside(folder, build)
-    except OSError as error:
-        raise ModelError(
-            f"cannot write the cache folder {folder}: {error.strerror or error} (set LM_AUDIT_CACHE)"
-        ) from error
+    except HarnessError:
+        raise
+    except Exception as error:
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else full_disk(error)
+        if reason is None:
+            raise
+        raise ModelError(f"cannot write the cache folder {folder}: {reason} (set LM_AUDIT_CACHE)") from error
     return folder
 
 

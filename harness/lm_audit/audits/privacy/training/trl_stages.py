@@ -34,6 +34,7 @@ from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.files.json_file import one_line
 from lm_audit.models.text.tokenizer import Tokenizer
+from lm_audit.shared.textfiles.full_disk import full_disk
 
 
 def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, Any]:
@@ -209,17 +210,12 @@ def disk_told(stage: str, folder: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # safetensors has a class of its own, and torch raises what it raises for anything else.
-        refused = isinstance(error, OSError) or any(word in f"{type(error).__name__} {error}" for word in _OF_A_DISK)
-        if not refused:
+        if not isinstance(error, OSError) and full_disk(error) is None:
             raise
         raise StoreError(
             f"stage {stage}: cannot write a checkpoint into {folder} ({one_line(error)}); free some disk space and run"
             " again"
         ) from error
-
-
-_OF_A_DISK = ("SafetensorError", "PytorchStreamWriter", "inline_container")
 
 
 def trl_folder(folder: Path, stage: str) -> Path:

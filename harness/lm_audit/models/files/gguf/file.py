@@ -25,6 +25,7 @@ from lm_audit.models.files.unchanged import once_unchanged
 from lm_audit.models.loading.identity.digests import file_digest
 from lm_audit.shared.code_version import made_by
 from lm_audit.shared.sealed_folder import is_whole
+from lm_audit.shared.textfiles.full_disk import full_disk
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -102,6 +103,8 @@ def _blaming(path: Path) -> Iterator[None]:
     except HarnessError:
         raise
     except Exception as error:  # whatever a parser meets in a file that is damaged or of an unknown kind
+        if full_disk(error):  # nothing is wrong with the file
+            raise
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise ModelError(f"{path} cannot be converted by transformers: {reason}") from error
 
