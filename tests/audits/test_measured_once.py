@@ -11,6 +11,7 @@ from time import sleep
 import pytest
 
 from lm_audit.audits.measured_once import FileForm, MeasuredOnce
+from lm_audit.errors import StoreError
 from lm_audit.models import load_model
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.chat import ChatSettings
@@ -51,6 +52,30 @@ def test_models_and_their_settings_are_told_apart(tmp_path: Path, model: Languag
         found.append(once(model, "grid", lambda: len(found)))
     other = LanguageModel(model.module, model.tokenizer, name="one", fingerprint="g")
     assert [*found, once(other, "grid", lambda: len(found)), once(None, "grid", lambda: 9)] == [0, 1, 2, 3, 4, 9]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), StoreError("cannot write")])
+def test_a_disk_that_refuses_the_file_costs_what_was_measured_to_nobody(tmp_path: Path, error: Exception) -> None:
+    def refused(value: list[float], path: Path) -> None:
+        path.write_text("half")
+        raise error
+
+    calls: list[float] = []
+    once = MeasuredOnce(tmp_path)
+
+    def measure() -> list[float]:
+        calls.append(0.5)
+        return calls
+
+    for _ in range(2):
+        assert once(None, "grid", measure, form=FileForm(refused, JSON.read)) == [0.5]
+    assert [path.suffix for path in tmp_path.iterdir()] in ([], [".lock"])
+    with pytest.raises(OSError, match="the data are gone"):
+        once(None, "other", partial(gone, "the data are gone"), form=JSON)
+
+
+def gone(reason: str) -> list[float]:
+    raise OSError(reason)
 
 
 def test_workers_wait_for_the_one_that_measures(tmp_path: Path) -> None:

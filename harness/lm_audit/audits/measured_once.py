@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from lm_audit.errors import StoreError
 from lm_audit.models.files.disk_cache import write_once
 from lm_audit.shared.answers import shared_answers
 
@@ -57,7 +58,19 @@ class MeasuredOnce:
         self, key: tuple[Hashable, ...], measure: Callable[[], Measured], form: FileForm[Measured]
     ) -> Measured:
         name = hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return form.read(write_once(self._folder / name, lambda draft: form.write(measure(), draft)))
+        measured: list[Measured] = []
+
+        def write(draft: Path) -> None:
+            measured.append(measure())
+            form.write(measured[0], draft)
+
+        try:
+            return form.read(write_once(self._folder / name, write))
+        except (OSError, StoreError):
+            # The file saves the others their time: where the disk refuses it, what was measured stands without.
+            if not measured:
+                raise
+            return measured[0]
 
 
 def _identity(model: LanguageModel | None) -> Any:

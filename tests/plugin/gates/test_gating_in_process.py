@@ -18,6 +18,7 @@ from lm_audit.errors import UsageError
 from lm_audit.evidence import Control
 from lm_audit.gates.gate import Gate
 from lm_audit.plugin.record.gating import control_message, failure, load_gates, pytest_report_teststatus, unheld
+from lm_audit.report.page.states import case_state
 from lm_audit.runstore.records import Attempt, CaseRecord, PlannedCase, Run, Verdict, VerdictWord
 from lm_audit.stats.estimate import Estimate
 from tests.plugin.toy_audit import AUDIT, MODEL_AUDIT, last_run
@@ -329,3 +330,39 @@ def test_gates_of_a_run_whose_folder_has_gone_are_told_as_not_held(tmp_path: Pat
 def test_an_undecided_gate_fails_where_that_is_asked(tmp_path: Path, undecided: str, failing: list[str]) -> None:
     said = told_of_gates(tmp_path, "[bias.gap]\nmax = 0.5\ncases = 'b'\n", "--undecided", undecided)
     assert list(said.failures) == failing
+
+
+FULL = """
+import errno, json, os
+import pytest
+from lm_audit.errors import ModelError
+from lm_audit.plugin import Case, cases
+
+def refused(text):
+    try:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) if text is None else RuntimeError(text)
+    except Exception as error:
+        raise ModelError("the planted model cannot be kept") from error
+
+FULL = {"python": None, "rust": "I/O error: No space left (os error 28)", "other": "No such file (os error 2)"}
+
+@pytest.mark.bias
+@cases([Case(name) for name in FULL])
+def test_kept(case, evidence):
+    if not os.path.exists("room"):
+        refused(FULL[case.id])
+"""
+
+
+def test_a_case_that_a_full_disk_ended_is_an_error_and_runs_again_when_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write_project(tmp_path, test_full=FULL))
+    (tmp_path / "conftest.py").unlink()
+    assert nested(tmp_path).code == 1
+    run = last_run(tmp_path)
+    assert [one.last.cause for one in run.cases] == ["store", "store", "exception"]
+    assert {case_state(one).name for one in run.cases} == {"error"}
+    (tmp_path / "room").touch()
+    assert nested(tmp_path, "--resume", run.run_id).code == 1
+    assert [one.outcome for one in last_run(tmp_path).cases] == ["passed", "passed", "failed"]

@@ -42,6 +42,8 @@ def case(outcome: Outcome, *words: VerdictWord, cause: str | None = None, contro
         (case("failed", cause="test"), "failed", "void"),
         # What broke is told as such, whatever the audit's controls say.
         (case("failed", "missed", cause="exception"), "error", "error"),
+        (case("failed", cause="timeout"), "error", "error"),
+        (case("failed", cause="store"), "error", "error"),
         (case("passed", cause="exception"), "reported", "void"),
         (case("crashed", "met"), "crashed", "crashed"),
         (case("error", "met"), "error", "error"),

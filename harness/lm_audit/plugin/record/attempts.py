@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.soundness.beside import CUT_SHORT
 from lm_audit.shared.answers import answers_in
+from lm_audit.shared.textfiles.full_disk import full_disk
 from lm_audit.shared.visible import shown
 
 if TYPE_CHECKING:
@@ -155,10 +156,8 @@ def pytest_runtest_makereport(
         return report
     if call.when == "call":
         vars(report)["lm_audit_verdict"] = worst(running.verdicts)
-    if call.excinfo is not None and isinstance(call.excinfo.value, StoreError):
-        running.cause = "store"
-    if call.excinfo is not None and isinstance(call.excinfo.value, BudgetError | ServerError):
-        running.cause = "budget" if isinstance(call.excinfo.value, BudgetError) else "server"
+    if call.excinfo is not None:
+        running.cause = _cut_short_by(call.excinfo.value) or running.cause
     if call.when == "call" and call.excinfo is not None and not isinstance(call.excinfo.value, _OF_THE_TEST):
         running.cause = running.cause or "exception"
     _note(running, report)
@@ -234,18 +233,35 @@ def _make_visible(report: pytest.TestReport) -> None:
         report.longrepr = shown(told)
 
 
-def _make_error_visible(error: BaseException | None) -> None:
-    """The same of the errors themselves, and of those that led to them: Allure and workers take their texts from there,
-    and end the whole run at half a surrogate pair.
+def _cut_short_by(error: BaseException) -> str | None:
+    """The cause where the error says nothing of the model: a disk without room, tokens that are spent, a server.
+
+    A disk may have refused whatever was to be written on the way: a converted model, a stage, what cases share.
     """
+    if isinstance(error, BudgetError | ServerError):
+        return "budget" if isinstance(error, BudgetError) else "server"
+    refused = any(isinstance(one, Exception) and full_disk(one) for one in _led_to(error))
+    return "store" if refused or isinstance(error, StoreError) else None
+
+
+def _led_to(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and those that led to it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _make_error_visible(last: BaseException) -> None:
+    """The same of the errors themselves, and of those that led to them: Allure and workers take their texts from there,
+    and end the whole run at half a surrogate pair.
+    """
+    for error in _led_to(last):
         error.args = shown(error.args)
         for name in ("msg", "reason"):
             if isinstance(text := vars(error).get(name), str):
                 setattr(error, name, shown(text))
-        error = error.__cause__ or error.__context__
 
 
 def _note(running: Running, report: pytest.TestReport) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lm_audit.runstore.records import CaseRecord, Verdict, VerdictWord
+from lm_audit.runstore.soundness.beside import CUT_SHORT
 
 StateName = Literal[
     "void", "crashed", "error", "unfinished", "missed", "failed", "undecided", "met", "reported", "skipped", "absent"
@@ -102,7 +103,7 @@ def case_state(case: CaseRecord, *, void: bool = False) -> State:
         return State(case.outcome)
     if case.last.control is not None and not case.last.control.passed:
         return State("failed")
-    if case.outcome == "failed" and case.last.cause == "exception":
+    if case.outcome == "failed" and case.last.cause in ("exception", *CUT_SHORT):
         return State("error")
     if void:
         return State("void")
