@@ -40,9 +40,8 @@ from lm_audit.audits.needle.planning import designs as needle_designs
 from lm_audit.audits.privacy.measure.membership import auc_estimate
 from lm_audit.audits.privacy.planning import designs as privacy_designs
 from lm_audit.evidence import Evidence
-from lm_audit.findings import Finding
+from lm_audit.findings import Finding, Side
 from lm_audit.findings.deciding import decided, p_of_interval
-from lm_audit.findings.record import Side
 from lm_audit.planning.forecast import forecast
 from lm_audit.stats import Estimate, clopper_pearson, mean_exposure, mean_interval, share, studentised_difference
 from lm_audit.stats.means.disparity import max_min_disparity

@@ -159,7 +159,7 @@ GROUPS = {
         ),
     ),
     "gates": Group(
-        ("gates/gate.py", "plugin/record/gating.py", "stats/covering.py"),
+        ("gates/gate.py", "gates/reading.py", "plugin/record/gating.py", "stats/covering.py"),
         (
             "tests/plugin/gates/test_gates_rules.py",
             "tests/plugin/gates/test_gates_refused.py",

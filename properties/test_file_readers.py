@@ -30,7 +30,7 @@ from lm_audit.audits.bias.grid.lexicon.file import load_preference_set
 from lm_audit.audits.faithfulness.passage.samples import load_words
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
 from lm_audit.errors import DataError, DataWarning, GateError, HarnessError
-from lm_audit.gates.gate import read_gates
+from lm_audit.gates.reading import read_gates
 from lm_audit.shared.textfiles import json_lines, read_json_object, read_toml, table_rows, text_of
 
 quick = settings(deadline=None, max_examples=40)

@@ -12,7 +12,6 @@ from scipy.stats import binom, binomtest, t
 
 from lm_audit.evidence import Control
 from lm_audit.findings import Finding, Side, claim
-from lm_audit.findings.beyond import beyond_null
 from lm_audit.findings.controls import control_finding
 from lm_audit.findings.deciding import MANY_CORRECTED, decided, excluded_above, p_of_interval
 from lm_audit.findings.exact_shares import exact_share
@@ -135,9 +134,9 @@ def test_beyond_is_the_whole_interval_on_the_side_that_is_meant(
     low: float | None, high: float | None, sides: dict[Side, bool]
 ) -> None:
     for side, beyond in sides.items():
-        assert beyond_null(finding(effect(low, high), side=side)) is beyond
-        assert not beyond_null(finding(effect(low, high), side=side, null=None))
-        assert not beyond_null(finding(None, side=side))
+        assert finding(effect(low, high), side=side).beyond_null is beyond
+        assert not finding(effect(low, high), side=side, null=None).beyond_null
+        assert not finding(None, side=side).beyond_null
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lm_audit.gates.gate
+import lm_audit.gates.reading
 from lm_audit.audits.bias.grid.disparity import max_min_disparity
 from lm_audit.audits.design import Design
 from lm_audit.cli import main
-from lm_audit.gates.gate import Gate, judge, read_gates
+from lm_audit.gates.gate import Gate, judge
+from lm_audit.gates.reading import read_gates
 from lm_audit.planning.forecast import half_width, units_needed
 from lm_audit.stats import bounded_mean, clopper_pearson, mean_interval, roc_auc
 from lm_audit.stats.estimate import Estimate
@@ -33,7 +34,7 @@ def blocks() -> dict[str, str]:
         for number, text in enumerate(filter(LIMIT.search, texts), 1):
             metric = text.partition("]")[0].strip('["')
             found[f"{page.name} {number} {metric}"] = text
-    (documented,) = re.findall(r"::\n\n((?:    .*\n)+)", lm_audit.gates.gate.__doc__ or "")
+    (documented,) = re.findall(r"::\n\n((?:    .*\n)+)", lm_audit.gates.reading.__doc__ or "")
     return found | {"gates.py": re.sub(r"^    ", "", documented, flags=re.MULTILINE)}
 
 

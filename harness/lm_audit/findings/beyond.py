@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Literal
 
-if TYPE_CHECKING:
-    from lm_audit.findings.record import Finding
+from lm_audit.stats.estimate import Estimate
 
 LEVEL = 0.05
 
+Side = Literal["above", "below", "either"]
+"""On which side of the null value an effect is what a finding is about."""
 
-def beyond_null(finding: Finding) -> bool:
+
+def beyond_null(effect: Estimate | None, null: float | None, side: Side) -> bool:
     """Whether the whole interval lies beyond the null value on the side that is meant."""
-    effect, null = finding.effect, finding.null
     if effect is None or null is None:
         return False
     above = effect.low is not None and effect.low > null
     below = effect.high is not None and effect.high < null
-    return {"above": above, "below": below, "either": above or below}[finding.side]
+    return {"above": above, "below": below, "either": above or below}[side]

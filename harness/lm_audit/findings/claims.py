@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lm_audit.findings.beyond import Side
 from lm_audit.findings.deciding import decided, p_of_interval
-from lm_audit.findings.record import Finding, Side
+from lm_audit.findings.record import Finding
 from lm_audit.stats.estimate import Estimate
 
 

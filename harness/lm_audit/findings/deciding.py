@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from lm_audit.findings.beyond import LEVEL, beyond_null
+from lm_audit.findings.beyond import LEVEL, Side
 from lm_audit.findings.exact_shares import exact_share
-from lm_audit.findings.record import Finding, Side, Word
+from lm_audit.findings.record import Finding, Word
 from lm_audit.stats.covering import independent_units, shortcoming
 from lm_audit.stats.estimate import Estimate
 
@@ -88,7 +88,7 @@ def _verdict(finding: Finding) -> tuple[Word, str]:
     excluded = excluded_above(finding)
     if finding.margin is not None and excluded is not None and excluded <= finding.margin:
         return "not found", ""
-    if beyond_null(finding):
+    if finding.beyond_null:
         if p is not None and p <= LEVEL:
             return "found", ""
         return "cannot tell", f"the interval lies beyond {finding.null:g}, {_not_enough(finding)}"

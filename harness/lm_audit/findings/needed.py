@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.findings.beyond import LEVEL, beyond_null
+from lm_audit.findings.beyond import LEVEL
 from lm_audit.findings.exact_shares import exact_share
 from lm_audit.findings.record import Finding
 from lm_audit.stats.covering import fewest_units, independent_units
@@ -37,7 +37,7 @@ def units_that_would_tell(finding: Finding) -> int | None:
     if units < fewest_units(effect):
         # The width of an interval that does not cover says nothing of the spread.
         return fewest_units(effect)
-    if beyond_null(finding):
+    if finding.beyond_null:
         return _corrected_units(finding, units)
     if exact_share(effect):
         exact = _share_units(finding, effect.value, null, units)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from lm_audit.findings.beyond import beyond_null
+from lm_audit.findings.beyond import Side, beyond_null
 from lm_audit.findings.excluding import excluded_words
 from lm_audit.shared.lazy import from_above
 from lm_audit.shared.visible import visible
@@ -18,9 +18,6 @@ Kind = Literal["claim", "control"]
 Word = Literal["found", "not found", "cannot tell"]
 
 SMALLER = "a smaller effect is there"
-
-Side = Literal["above", "below", "either"]
-"""On which side of ``null`` an effect is what the finding is about."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +71,14 @@ class Finding:
         """
         if self.verdict == "not found" and self.kind == "claim":
             size = excluded_words(self.excluded, self.null, self.side, self.effect)
-            told = [part for part in (size, SMALLER if beyond_null(self) else "") if part]
+            told = [part for part in (size, SMALLER if self.beyond_null else "") if part]
             return f"{self.absent} ({'; '.join(told)})" if told else self.absent
         return {"found": self.found, "not found": self.absent, "cannot tell": self.unknown}[self.verdict]
+
+    @property
+    def beyond_null(self) -> bool:
+        """Whether the whole interval lies beyond ``null`` on the side that is meant."""
+        return beyond_null(self.effect, self.null, self.side)
 
     @property
     def amount(self) -> str:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from itertools import chain, combinations
-from typing import TYPE_CHECKING
 
 from lm_audit.audits.metric_info import declared_names, metric_info, range_text
 from lm_audit.errors import GateError
+from lm_audit.gates.gate import Gate
 from lm_audit.shared.names import alike, told_apart, twin, unreadable
 from lm_audit.shared.visible import is_blank
-
-if TYPE_CHECKING:
-    from lm_audit.gates.gate import Gate
 
 
 def refuse_unclear_metric(metric: str, where: str) -> None:

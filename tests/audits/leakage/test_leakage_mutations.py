@@ -22,7 +22,8 @@ from lm_audit.audits.leakage.half_option.conditions import QuestionScores, quest
 from lm_audit.audits.leakage.half_option.passes import measure_conditions
 from lm_audit.audits.leakage.items.item import Item
 from lm_audit.audits.leakage.likelihood.plain import agreement
-from lm_audit.audits.leakage.memory import Memorisation, measure_memorisation
+from lm_audit.audits.leakage.measured_memory import Memorisation
+from lm_audit.audits.leakage.memory import measure_memorisation
 from lm_audit.audits.leakage.orders import evidence as ordering
 from lm_audit.audits.leakage.orders import permutations
 from lm_audit.audits.leakage.orders import rows as row_tests

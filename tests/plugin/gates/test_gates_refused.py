@@ -15,7 +15,8 @@ from lm_audit.audits.registry import audit_packages
 from lm_audit.errors import GateError
 from lm_audit.evidence import Evidence
 from lm_audit.gates.checks import refuse_contradictions, refuse_out_of_range
-from lm_audit.gates.gate import Gate, read_gates
+from lm_audit.gates.gate import Gate
+from lm_audit.gates.reading import read_gates
 from lm_audit.report.writing.of_evidence import report
 from lm_audit.stats.estimate import Estimate
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lm_audit.errors import GateError
-from lm_audit.gates.gate import Gate, judge, judge_case, read_gates, worst
+from lm_audit.gates.gate import Gate, judge, judge_case, worst
+from lm_audit.gates.reading import read_gates
 from lm_audit.runstore.records import Verdict
 from lm_audit.stats import (
     bootstrap_ci,

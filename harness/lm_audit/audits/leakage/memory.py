@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lm_audit.audits.leakage.averages import Kind, clusters_of, mean_of, record_these_files
+from lm_audit.audits.leakage.averages import clusters_of, record_these_files
 from lm_audit.audits.leakage.evidence.conclusions import file_findings, order_findings
 from lm_audit.audits.leakage.evidence.describing import describe, note_unreachable
 from lm_audit.audits.leakage.evidence.memory_figures import memorisation_figures
 from lm_audit.audits.leakage.half_option.conditions import (
-    LIMITS,
     UNITS,
     Effect,
-    QuestionScores,
     baseline_effect,
     order_effect,
     question_scores,
@@ -27,7 +24,8 @@ from lm_audit.audits.leakage.half_option.single_files import LARGEST_FILE
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import Item
-from lm_audit.audits.leakage.items.style import StyleShare, sorted_items, style_shares, too_many_sorted
+from lm_audit.audits.leakage.items.style import sorted_items, style_shares, too_many_sorted
+from lm_audit.audits.leakage.measured_memory import Memorisation
 from lm_audit.audits.leakage.orders.permutations import is_shufflable
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
@@ -38,53 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lm_audit.models import LanguageModel
-
-
-@dataclass(frozen=True)
-class Memorisation:
-    """What the test measured: the probe table of all conditions, question scores, effects by measure, styles."""
-
-    benchmark: Benchmark
-    table: pd.DataFrame
-    scores: QuestionScores
-    excluded: dict[str, str]
-    effects: dict[str, Effect]
-    unsorted_effects: dict[str, Effect]
-    styles: list[StyleShare]
-    parameters: dict[str, Any]
-    seed: int
-
-    @property
-    def by_style(self) -> bool:
-        """Whether the published orders follow a style more often than by chance."""
-        return bool(too_many_sorted(self.styles))
-
-    @property
-    def telling_effects(self) -> dict[str, Effect]:
-        """The effects by which memory is judged: of unsorted questions alone where a style may explain the others."""
-        return self.unsorted_effects if self.by_style else self.effects
-
-    def mean(self, measure: str, condition: str) -> Estimate:
-        """The mean of a condition over questions, with its interval and the chance that language alone gives."""
-        chance = self._mean(measure, OTHER_ITEM).value
-        return self._mean(measure, condition, chance)
-
-    def _mean(self, measure: str, condition: str, chance: float | None = None) -> Estimate:
-        values, unit = self.scores.of(measure, condition), UNITS[measure]
-        # What the shuffled orders and the baselines give is no merit and no fault of the model.
-        better = "lower" if condition == ORIGINAL else "neither"
-        kind: Kind = "counts" if measure == "hits" else "values"
-        return mean_of(
-            values,
-            self.scores.files,
-            unit=unit,
-            seed=self.seed,
-            chance=chance,
-            better=better,
-            kind=kind,
-            limits=LIMITS[measure],
-            unseen=(-math.inf, 0.0) if measure == "logprob" else None,
-        )
 
 
 def measure_memorisation(

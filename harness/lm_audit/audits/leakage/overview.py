@@ -15,7 +15,7 @@ from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import Estimate, holm
 
 if TYPE_CHECKING:
-    from lm_audit.audits.leakage.memory import Memorisation
+    from lm_audit.audits.leakage.measured_memory import Memorisation
 
 COLUMNS = {
     "model": "model",

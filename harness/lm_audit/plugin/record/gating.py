@@ -9,7 +9,8 @@ import pytest
 from lm_audit.audits.metric_info import declared_names
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Control
-from lm_audit.gates.gate import Gate, judge_case, read_gates
+from lm_audit.gates.gate import Gate, judge_case
+from lm_audit.gates.reading import read_gates
 from lm_audit.plugin.audit_cases.markers import AUDITS, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, on_toy, selection_of
 from lm_audit.plugin.options.audit_options import audit_names

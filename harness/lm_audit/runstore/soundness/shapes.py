@@ -7,7 +7,8 @@ from typing import Any, get_args
 
 from lm_audit.errors import StoreError
 from lm_audit.evidence import ControlRole
-from lm_audit.findings.record import Kind, Side, Word
+from lm_audit.findings.beyond import Side
+from lm_audit.findings.record import Kind, Word
 from lm_audit.runstore.inside import relative_name
 from lm_audit.runstore.records import Outcome, VerdictWord
 from lm_audit.shared.number_checks import is_number

@@ -23,7 +23,8 @@ from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.items.item import LETTERS, Item, full_text
 from lm_audit.audits.leakage.likelihood.plain import agreement, largest_difference
 from lm_audit.audits.leakage.likelihood.texts import text_likelihood
-from lm_audit.audits.leakage.memory import Memorisation, measure_memorisation
+from lm_audit.audits.leakage.measured_memory import Memorisation
+from lm_audit.audits.leakage.memory import measure_memorisation
 from lm_audit.audits.leakage.orders.evidence import option_order
 from lm_audit.audits.leakage.orders.neighbours import BETWEEN
 from lm_audit.audits.leakage.orders.permutations import shuffled_orders

@@ -14,7 +14,8 @@ import numpy as np
 
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.item import full_text
-from lm_audit.audits.leakage.memory import COLUMNS, Memorisation, measured_effects
+from lm_audit.audits.leakage.measured_memory import Memorisation
+from lm_audit.audits.leakage.memory import COLUMNS, measured_effects
 from lm_audit.audits.leakage.orders.evidence import row_order
 from lm_audit.audits.leakage.overview import overview_evidence
 from lm_audit.audits.second_opinion import misreported

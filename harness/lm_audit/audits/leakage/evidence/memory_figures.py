@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from lm_audit.audits.leakage.evidence.figures import (
 from lm_audit.audits.leakage.half_option.conditions import UNITS
 from lm_audit.audits.leakage.half_option.variants import BASELINES, ORIGINAL, OTHER_ITEM, SHUFFLED
 from lm_audit.audits.leakage.items.item import LETTERS
+from lm_audit.audits.leakage.measured_memory import Memorisation
 from lm_audit.evidence import Figure
-
-if TYPE_CHECKING:
-    from lm_audit.audits.leakage.memory import Memorisation
 
 SHOWN = 15
 """Rows of the table of what is memorised most."""
