@@ -23,15 +23,17 @@ from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.batches import encode_rows
 from lm_audit.audits.privacy.training.dpo import encode_pairs, train_preferences, whole_length
 from lm_audit.audits.privacy.training.dropout import without_dropout
+from lm_audit.audits.privacy.training.fit_for_trl import require_copied, require_same_head
 from lm_audit.audits.privacy.training.lengths import with_shorter_prompts
 from lm_audit.audits.privacy.training.own_stages import trainable_model
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.audits.privacy.training.trl_stages import disk_told
 from lm_audit.errors import ContextError, DataError, ModelError, StoreError, UsageError
+from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.toy.training import one_thread
 from tests.audits.privacy.test_privacy_training import PAIRS, SETTINGS, TEXTS
-from tests.models.small_models import edit_json, save_small_llama
+from tests.models.small_models import edit_json, save_small_llama, small_llama
 
 SHORT = {"prompt": "p", "chosen": "yes", "rejected": "no"}
 SMALL = {"vocab_size": 259, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
@@ -458,3 +460,66 @@ def test_a_row_beyond_the_context_is_told_before_any_stage(tmp_path: Path, stage
     with pytest.raises(ContextError, match=says):
         run_stages(config)
     assert not (tmp_path / "run" / "stages").exists()
+
+
+def adapter_of(base: Path, folder: Path, **settings: Any) -> Path:
+    """An adapter of a small Llama, as it begins."""
+    from peft import LoraConfig, get_peft_model
+
+    plain: Any = small_llama()
+    get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", **settings)).save_pretrained(str(folder))
+    edit_json(folder / "adapter_config.json", base_model_name_or_path=str(base))
+    return folder
+
+
+def test_lora_over_an_adapter_is_told_before_any_stage(tmp_path: Path) -> None:
+    """It was trained, and the stage then had no base that could be named."""
+    base = adapter_of(save_small_llama(tmp_path / "base"), tmp_path / "adapter", target_modules=["q_proj"])
+    config = smoke_config(model=str(base), lora=LoraSettings(), device="cpu", output=tmp_path / "run")
+    with pytest.raises(UsageError, match=r"--lora: the base .*adapter is an adapter itself.*leave --lora out"):
+        run_stages(config)
+    assert not (tmp_path / "run" / "stages").exists()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [
+        ({"target_modules": ["q_proj"], "bias": "all"}, "biases"),
+        ({"target_modules": ["q_proj", "embed_tokens"]}, "lora_embedding_A"),
+        ({"target_modules": ["q_proj"], "trainable_token_indices": [5]}, "trainable_tokens_delta"),
+        ({"target_modules": ["q_proj"]}, None),
+        ({"target_modules": ["q_proj"], "modules_to_save": ["lm_head"], "use_dora": True}, None),
+    ],
+)
+def test_adapters_of_which_trl_copies_a_part(settings: dict[str, Any], left: str | None) -> None:
+    from peft import LoraConfig, get_peft_model
+
+    plain: Any = small_llama()
+    module: Any = get_peft_model(plain, LoraConfig(task_type="CAUSAL_LM", **settings))
+    prove_causal(module, "that PEFT wraps")
+    if left is None:
+        return require_copied(module)
+    with pytest.raises(ModelError, match=rf"TRL's reference of DPO would be without .*{left}.*trainer='own'"):
+        require_copied(module)
+
+
+@pytest.mark.parametrize(
+    ("kind", "same"),
+    [("ModernBertDecoder", False), ("Bert", False), ("Cohere", True), ("Granite", True), ("GPT2", True)],
+)
+def test_heads_that_trl_computes_otherwise(kind: str, same: bool) -> None:
+    """Its loss was off by 5.8 nats a token, and the first loss of DPO is ln 2 all the same."""
+    pytest.importorskip("trl", reason="trl is not installed: pip install 'pytest-lm-audit[privacy]'")
+    import transformers
+    from trl.trainer.utils import add_fused_lm_head
+
+    config = getattr(transformers, f"{kind}Config")(**WIDE | {"is_decoder": True, "initializer_range": 0.3})
+    torch.manual_seed(0)
+    build: Callable[..., Any] = transformers.AutoModelForCausalLM.from_config
+    module = build(config)
+    add_fused_lm_head(module)
+    if same:
+        return require_same_head(module)
+    with pytest.raises(ModelError, match=rf"other log-probabilities than a {kind}.*trainer='own'"):
+        require_same_head(module)

@@ -75,7 +75,7 @@ def _probe_ids(module: CausalModule) -> list[int]:
     stated = [getattr(config, f"{kind}_token_id", None) for kind in ("bos", "eos", "pad", "unk", "sep", "cls", "mask")]
     # Several tokens end a text of many models (Llama 3.1, Gemma 3), whose config lists them.
     special = {number for value in stated for number in (value if isinstance(value, list | tuple) else [value])}
-    size = int(module.get_input_embeddings().num_embeddings)
+    size = int(module.get_input_embeddings().weight.shape[0])  # which PEFT's wrappers have too
     start = size // 3
     plain = [number for number in range(start, min(size, start + 64)) if number not in special]
     return (plain * _TOKENS)[: _TOKENS + 2][:_TOKENS]

@@ -22,9 +22,15 @@ def check_inputs(config: StagesConfig, manifest: Manifest, folder: Path) -> None
     from lm_audit.audits.privacy.training.batches import encode_rows, require_window
     from lm_audit.audits.privacy.training.dpo import encode_pairs
     from lm_audit.models import load_tokenizer
+    from lm_audit.models.files.source import find_source
     from lm_audit.models.files.stated_context import stated_context
 
     spec = base_spec(config)
+    if config.lora is not None and find_source(spec).adapter is not None:
+        raise UsageError(
+            f"--lora: the base {spec} is an adapter itself, which is trained on as it is; leave --lora out, or merge it"
+            " into its own base and name the merged folder"
+        )
     tokenizer, window = load_tokenizer(spec), stated_context(spec)
     if not tells_offsets(tokenizer):
         raise ModelError(

@@ -20,6 +20,7 @@ from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.batches import encode_rows, require_context
 from lm_audit.audits.privacy.training.dpo import Completion, check_first_loss, encode_pairs
 from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
+from lm_audit.audits.privacy.training.fit_for_trl import require_copied, require_same_head
 from lm_audit.audits.privacy.training.lengths import with_shorter_prompts
 from lm_audit.audits.privacy.training.loop import Progress, finite_loss
 from lm_audit.audits.privacy.training.own_stages import (
@@ -44,6 +45,8 @@ def trl_sft(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
 
     texts = read_texts(stage_data(stage, folder))
     model = trainable_model(base_spec(config), config.device)
+    if _is_peft(model.module):
+        require_copied(model.module)
     adapter = None if config.lora is None else lora_config(model.module, config.lora)
     rows = encode_rows(model.tokenizer, texts, config.sft.max_length)
     require_context(model.module, [len(row) for row in rows], "this training text", "--sft")
@@ -189,6 +192,7 @@ def _finish(trainer: Any, stage: str, tokenizer: Tokenizer, folder: Path, target
     before = weights_probe(trainer.model)
     if not before:
         raise ModelError(f"stage {stage}: no parameter is trainable; is the adapter loaded as trainable?")
+    require_same_head(trainer.model)
     trainer.remove_callback(PrinterCallback)
     started = time.perf_counter()
     keep = ("lora_",) if stage == "sft" and has_adapter(trainer.model) else ()
