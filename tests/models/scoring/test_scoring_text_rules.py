@@ -8,11 +8,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.scoring.boundary import TextSplitter
 from lm_audit.models.scoring.requests import RequestEncoder, default_bos
+from lm_audit.models.text.byte_tokenizer import FIRST_BYTE, byte_tokenizer
 from lm_audit.models.text.tokenizer import Tokenizer
 from tests.models.scoring.small_models import small_model, small_module, small_tokenizer
 
@@ -193,3 +195,50 @@ def test_a_model_in_training_mode_is_scored_without_dropout() -> None:
     module.train()
     np.testing.assert_array_equal(model.loglikelihood([("The keeper", " closed the door")])[0].logprobs, calm)
     assert module.training
+
+
+def with_rules(**parts: Any) -> RequestEncoder:
+    """The byte tokenizer with a normaliser or a pre-tokenizer before its own."""
+    made: Any = byte_tokenizer(64)
+    if "normalizer" in parts:
+        made.backend_tokenizer.normalizer = parts["normalizer"]
+    if "pre_tokenizer" in parts:
+        made.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [parts["pre_tokenizer"], made.backend_tokenizer.pre_tokenizer]
+        )
+    return RequestEncoder(made)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "target", "scored"),
+    [("cafe", "\u0301 is", "é is"), ("the cafe", "\u0301", "é"), ("n", "\u0303o", "ño"), ("か", "\u3099", "が")],
+)
+@pytest.mark.parametrize("rule", [normalizers.NFC(), normalizers.NFKC()], ids=["NFC", "NFKC"])
+def test_a_letter_that_prefix_and_target_make_together_is_scored(
+    rule: Any, prefix: str, target: str, scored: str
+) -> None:
+    """It was left out in silence: nothing of an accent alone was scored, which made it certain."""
+    (found,) = with_rules(normalizer=rule).encode([(prefix, target)], "none")
+    assert found.merged
+    begun = scored.encode()
+    part = bytes(int(number) - FIRST_BYTE for number in found.ids[found.start :])
+    assert part and begun.endswith(part) and len(part) > len(begun) - 3  # bytes in common go before
+
+
+@pytest.mark.parametrize(
+    ("parts", "prefix", "target"),
+    [
+        ({"normalizer": normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])}, "cafe", "\u0301"),
+        ({"normalizer": normalizers.Replace(Regex("[0-9]+"), "")}, "ab", "12"),
+        ({"normalizer": normalizers.NFKC(), "pre_tokenizer": pre_tokenizers.Punctuation("removed")}, "ab", ".."),
+        ({"pre_tokenizer": pre_tokenizers.Split(Regex("[0-9]"), "removed")}, "", "7"),
+    ],
+    ids=["accent", "digits", "punctuation", "digit alone"],
+)
+def test_a_target_of_which_nothing_is_read_is_refused(parts: Any, prefix: str, target: str) -> None:
+    """It had the log-probability 0: the likeliest of all options."""
+    encoder = with_rules(**parts)
+    encoder.encode([("a", "b"), ("a", "")], "none")
+    says = rf"request 1: the tokenizer reads nothing of the target .*{re.escape(target)}"
+    with pytest.raises(DataError, match=says):
+        encoder.encode([("a", "b"), (prefix, target)], "none")

@@ -34,7 +34,10 @@ class TextSplitter:
         if self._backend is None:
             return [_split_slow(self._tokenizer, text, at) for text, at in zip(texts, boundaries, strict=True)]
         encodings = self._backend.encode_batch(list(texts), add_special_tokens=False)
-        return [_split_encoding(encoding, at) for encoding, at in zip(encodings, boundaries, strict=True)]
+        return [
+            _split_encoding(self._backend, encoding, text, at)
+            for encoding, text, at in zip(encodings, texts, boundaries, strict=True)
+        ]
 
     def ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Token ids of each text without any special token added."""
@@ -62,13 +65,18 @@ def _plain_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def _split_encoding(encoding: Any, at: int) -> Split:
+def _split_encoding(backend: Any, encoding: Any, text: str, at: int) -> Split:
     ids = np.array(encoding.ids, dtype=np.int64)
     if at == 0:
         return ids, 0, False
     first = encoding.char_to_token(at)
-    if first is None:  # a character that the normaliser dropped, or the end of the text
+    if first is None:  # a character that the normaliser dropped or put into another, or the end of the text
         first = next((i for i, (_, end) in enumerate(encoding.offsets) if end > at), len(ids))
+        if text[at : at + 1].strip():
+            before = backend.encode(text[:at], add_special_tokens=False).ids
+            joined = next((i for i in range(first) if before[i : i + 1] != encoding.ids[i : i + 1]), first)
+            if joined < first:  # "e" and an accent are one letter in NFC
+                return ids, joined, True
     if first == len(ids):
         return ids, first, False
     return ids, first, encoding.token_to_chars(first)[0] < at

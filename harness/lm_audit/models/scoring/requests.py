@@ -53,13 +53,21 @@ class RequestEncoder:
         self._default_bos: tuple[int, ...] | None = None
 
     def encode(self, requests: Sequence[Request], bos: Bos) -> list[Encoded]:
-        """One sequence for each request. Raises UsageError for a request or ``bos`` of the wrong form."""
+        """One sequence for each request. Raises UsageError for a request or ``bos`` of the wrong form, DataError for a
+        target of which the tokenizer reads nothing.
+        """
         head = self._bos_ids(bos)
         prepared = [_prepare(index, request) for index, request in enumerate(requests)]
         texts = [(i, p) for i, p in enumerate(prepared) if isinstance(p, _Joined)]
         splits = self.splitter.split([p.text for _, p in texts], [p.at for _, p in texts])
         out: dict[int, Encoded] = {}
-        for (i, _), (ids, start, merged) in zip(texts, splits, strict=True):
+        for (i, joined), (ids, start, merged) in zip(texts, splits, strict=True):
+            if start == len(ids) and joined.text[joined.at :].strip():
+                raise DataError(
+                    f"the tokenizer reads nothing of the target {joined.text[joined.at :]!r:.80}: its rules drop these"
+                    " characters, so that there is nothing to score",
+                    field=f"request {i}",
+                )
             out[i] = _with_bos(ids, start, merged, head)
         for i, (prefix, target) in zip(*self._as_pairs(prepared), strict=True):
             out[i] = _with_bos(np.concatenate([prefix, target]), len(prefix), False, head)
