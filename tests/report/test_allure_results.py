@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -85,6 +86,19 @@ def test_completing_twice_adds_nothing(completed: Path, shown: Path) -> None:
     before = {path.name: path.read_bytes() for path in completed.iterdir()}
     complete_results(read_run(shown), completed)
     assert {path.name: path.read_bytes() for path in completed.iterdir()} == before
+
+
+def test_results_and_attachments_stay_whole_on_a_full_disk(completed: Path, shown: Path, tmp_path: Path) -> None:
+    shutil.copytree(completed, tmp_path / "results")
+    before = {path.name: path.read_bytes() for path in completed.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            complete_results(read_run(shown), tmp_path / "results")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "results").iterdir()} == before
 
 
 def test_damaged_results_are_none(shown: Path, tmp_path: Path) -> None:

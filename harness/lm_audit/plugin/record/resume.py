@@ -121,10 +121,11 @@ def check_same(earlier: Earlier, options: RunOptions) -> None:
     """
     run_id, then = earlier.run.run_id, earlier.options
     before: Mapping[str, str] = then.get("models", {})
-    if not before or any(damage.file == "run.json" for damage in earlier.run.damaged):
+    damage = next((one.reason for one in earlier.run.damaged if one.file == "run.json"), None)
+    if not before or damage:
         raise UsageError(
-            f"--resume {run_id}: its run.json is absent or damaged and does not say what the run measures; "
-            f"start a new run without --resume"
+            f"--resume {run_id}: its run.json is absent or damaged and does not say what the run measures"
+            f"{f' ({damage})' if damage else ''}; start a new run without --resume"
         )
     for model in options.models:
         if model.name not in before:

@@ -23,6 +23,7 @@ from lm_audit.report.wording.names import visible
 from lm_audit.runstore.inside import file_inside
 from lm_audit.runstore.records import CaseRecord, Run
 from lm_audit.shared.spreadsheet import as_text
+from lm_audit.shared.textfiles import replacing
 
 ROWS_LIMIT = 5_000_000
 """Bytes of item rows up to which they are attached; above it the run store has them."""
@@ -35,7 +36,8 @@ def attachments(run: Run, case: CaseRecord, results: Path) -> list[dict[str, str
     for name, kind, suffix, content in _contents(run, case):
         # The same case and name give the same file, so that running it again replaces files and adds none.
         source = f"{uuid.uuid5(_NAMESPACE, ascii(case.case_id) + name)}-attachment{suffix}"
-        (results / source).write_bytes(content)
+        with replacing(results / source) as draft:  # an earlier result names the same file
+            draft.write_bytes(content)
         made.append({"name": visible(name), "source": source, "type": kind})
     return made
 

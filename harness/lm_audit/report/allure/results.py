@@ -23,7 +23,7 @@ from lm_audit.report.wording.names import case_label, visible
 from lm_audit.report.wording.numbers import interval_text, value_text
 from lm_audit.report.wording.titles import metric_title
 from lm_audit.runstore.records import CaseRecord, Run
-from lm_audit.shared.textfiles import is_file
+from lm_audit.shared.textfiles import is_file, replacing
 
 STATUS = {
     "passed": "passed", "failed": "failed", "skipped": "skipped",
@@ -185,4 +185,5 @@ def _steps(case: CaseRecord, result: Result) -> list[Result]:
 
 
 def _write(path: Path, result: Result) -> None:
-    path.write_text(json.dumps(result), encoding="utf-8")
+    with replacing(path) as draft:  # allure-pytest's own result stays where the disk refuses ours
+        draft.write_text(json.dumps(result), encoding="utf-8")
