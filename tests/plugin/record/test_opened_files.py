@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lm_audit.errors import UsageError
-from lm_audit.plugin.record.opened_files import changed_since
+from lm_audit.plugin.record.earlier import Earlier
 from lm_audit.runstore import read_run
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger
@@ -82,7 +82,7 @@ def test_files_that_no_source_names_count_when_they_change(tmp_path: Path) -> No
         (project / name).unlink()
     (project / "data" / "b.txt").write_text("1\n")  # As it was.
     assert ran_again() == {"globbed"}
-    assert changed_since(last_run(project), project) == {("test_globbed.py", 3)} | {
+    assert Earlier(last_run(project), project).stale == {("test_globbed.py", 3)} | {
         (f"test_{name}.py", 1) for name in set(READERS) - STAND
     }
 

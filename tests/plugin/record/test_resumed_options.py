@@ -15,7 +15,8 @@ from lm_audit.errors import UsageError
 from lm_audit.plugin.options.audit_options import audit_options, option_owners
 from lm_audit.plugin.options.model_choice import parse_choices
 from lm_audit.plugin.options.run_options import RunOptions
-from lm_audit.plugin.record.resume import Earlier, check_same
+from lm_audit.plugin.record.earlier import Earlier
+from lm_audit.plugin.record.resume import check_same
 from tests.plugin.toy_audit import AUDIT, ONLY_A, audit_project, last_run, outcomes, run_pytest, runs
 
 OTHER_VALUE = {

@@ -9,8 +9,8 @@ import pytest
 from lm_audit.audits.option import AuditOption
 from lm_audit.models.loading.placement import PLACEMENTS
 from lm_audit.models.text.chat import CHAT_MODES
-from lm_audit.plugin.models.endpoints import declare_options
 from lm_audit.plugin.options.audit_options import audit_options
+from lm_audit.plugin.options.endpoint_options import declare_options
 from lm_audit.plugin.options.naming import declare
 from lm_audit.plugin.options.run_options import DEFAULT_MODEL, SIZES, THINKING_TOKENS
 from lm_audit.shared.number_checks import real_number, seed_number, whole_number

@@ -12,8 +12,8 @@ from lm_audit.audits.option import AuditOption
 from lm_audit.errors import UsageError
 from lm_audit.models.text.chat import ChatMode, ChatSettings, ChatTemplate, in_template, parse_chat_arguments
 from lm_audit.models.text.tokenizer import Tokenizer
-from lm_audit.plugin.models.endpoints import EndpointOptions, endpoint_options
 from lm_audit.plugin.options.audit_options import audit_options
+from lm_audit.plugin.options.endpoint_options import EndpointOptions, endpoint_options
 from lm_audit.plugin.options.model_choice import ModelChoice, parse_choices
 from lm_audit.plugin.options.naming import left_out
 from lm_audit.shared.names import alike, told_apart, unreadable

@@ -14,7 +14,7 @@ from lm_audit.plugin.parallel.worker_notes import FullPlan, full_plan, full_plan
 from lm_audit.plugin.record.audit_session import audit_session
 
 if TYPE_CHECKING:
-    from lm_audit.plugin.record.resume import Earlier
+    from lm_audit.plugin.record.earlier import Earlier
 
 _shard_key = pytest.StashKey[Shard]()
 

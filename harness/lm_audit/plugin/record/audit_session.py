@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lm_audit.gates.gate import Gate
     from lm_audit.models.endpoint.facts import EndpointFacts
     from lm_audit.plugin.options.run_options import RunOptions
-    from lm_audit.plugin.record.resume import Earlier
+    from lm_audit.plugin.record.earlier import Earlier
     from lm_audit.runstore.layout import RunFolder
     from lm_audit.runstore.ledger import Ledger
     from lm_audit.runstore.records import PlannedCase

@@ -1,4 +1,6 @@
-"""The files that an eval's code read while its cases were measured: on record with a digest, and looked at on resuming.
+"""The files that an eval's code read while its cases were measured: on record with a digest.
+
+Resuming looks at them again (:mod:`lm_audit.plugin.record.earlier`).
 
 What no source names (data beside an eval, a file that another one names, a helper that is loaded by its path) is known
 only when it was read. It is told case by case as it is first seen; what one case read another may use from memory, so
@@ -16,7 +18,6 @@ from lm_audit.models.files.disk_cache import cache_dir
 from lm_audit.models.loading.identity.spec_identity import file_state
 from lm_audit.plugin.record.audit_session import AuditSession
 from lm_audit.plugin.record.fingerprints import item_sources
-from lm_audit.runstore.records import Run
 from lm_audit.shared.reached.opened import files_read_by
 
 _WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
@@ -37,16 +38,6 @@ def newly_read(item: pytest.Item, session: AuditSession) -> dict[str, str]:
         if name is not None and not (session.planned and Path(name).is_absolute()):  # Another machine's paths.
             found[name] = file_state(str(path))
     return found
-
-
-def changed_since(run: Run, root: Path) -> frozenset[tuple[str, int]]:
-    """The eval files, with the session of the run, whose cases read a file that is gone or holds something else now."""
-    found = set()
-    for case in run.cases:
-        for attempt in (case.last, *case.earlier):
-            if any(file_state(str(root / name)) != digest for name, digest in attempt.read.items()):
-                found.add((case.case_id.partition("::")[0], attempt.session))
-    return frozenset(found)
 
 
 def _is_made(path: Path, config: pytest.Config, session: AuditSession) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,49 +20,15 @@ from lm_audit.plugin.options.naming import left_out
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.attempts import AGAIN, properties
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
+from lm_audit.plugin.record.earlier import Earlier
 from lm_audit.plugin.record.fingerprints import case_fingerprint
 from lm_audit.plugin.record.gating import failure
-from lm_audit.plugin.record.opened_files import changed_since
 from lm_audit.plugin.record.options_record import options_record
 from lm_audit.runstore.normalise import plain
 from lm_audit.runstore.reader import read_rows
-from lm_audit.runstore.records import CaseRecord, Run, Verdict
+from lm_audit.runstore.records import CaseRecord, Verdict
 from lm_audit.runstore.soundness.beside import damaged_of
 from lm_audit.shared.stated_options import CONTENT, Difference, differences
-
-
-@dataclass
-class Earlier:
-    """What an earlier session of the run left: its cases by id, and how often each was tried."""
-
-    run: Run
-    root: Path = Path()
-    cases: Mapping[str, CaseRecord] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.cases = {case.case_id: case for case in self.run.cases}
-
-    @property
-    def attempts(self) -> dict[str, int]:
-        """The number of attempts of every case."""
-        return {case_id: case.last.number for case_id, case in self.cases.items()}
-
-    @cached_property
-    def stale(self) -> frozenset[tuple[str, int]]:
-        """The eval files, with the session, whose cases read files that are others now."""
-        return changed_since(self.run, self.root)
-
-    @property
-    def audits(self) -> frozenset[str | None]:
-        """The audits of which the run holds or plans a case."""
-        return frozenset(case.audit for case in self.run.cases) | frozenset(case.audit for case in self.run.plan)
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The options that the run was started with."""
-        options = self.run.metadata.get("options")
-        return options if isinstance(options, dict) else {}
-
 
 _ENDED = ("passed", "failed")
 """Outcomes that stand. A skipped case costs nothing to look at again; one that crashed or broke in set-up must run.

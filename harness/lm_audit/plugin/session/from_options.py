@@ -24,8 +24,9 @@ from lm_audit.plugin.options.run_options import RunOptions, from_config
 from lm_audit.plugin.options.without_effect import refuse_misspelt_data
 from lm_audit.plugin.record import fingerprints
 from lm_audit.plugin.record.audit_session import AuditSession, reports_folder
+from lm_audit.plugin.record.earlier import Earlier
 from lm_audit.plugin.record.gating import load_gates
-from lm_audit.plugin.record.resume import Earlier, check_same, inherited
+from lm_audit.plugin.record.resume import check_same, inherited
 from lm_audit.runstore.holding import hold
 from lm_audit.runstore.layout import RunFolder, check_writable, new_run_id
 from lm_audit.runstore.named import find_run
