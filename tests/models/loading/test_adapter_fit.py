@@ -145,6 +145,16 @@ def test_a_base_that_is_split_at_random(llama_folder: Path, tmp_path: Path) -> N
         check_spec(tmp_path / "adapter")
 
 
+@pytest.mark.parametrize("beginning", ["loftq", "corda", "lora_ga"])
+def test_a_base_that_the_training_changed(llama_folder: Path, tmp_path: Path, beginning: str) -> None:
+    """LoRA-GA's was applied to the base as it was before; the others were refused with an error of PEFT's own."""
+    trained(llama_folder, tmp_path / "adapter", target_modules=["q_proj"])
+    edit_json(tmp_path / "adapter" / "adapter_config.json", init_lora_weights=beginning)
+
+    with pytest.raises(ModelError, match=rf"init_lora_weights is '{beginning}': its base is what .*set .* to true"):
+        check_spec(tmp_path / "adapter")
+
+
 def test_an_adapter_of_blocks_has_no_rank(llama_folder: Path, tmp_path: Path) -> None:
     """OFT states the size of its blocks and a rank of 0; it was refused for that."""
     from peft import OFTConfig, get_peft_model

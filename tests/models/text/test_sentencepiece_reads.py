@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from lm_audit.models.checks.sentencepiece_reads import made_of_pieces, read_othe
 from lm_audit.models.checks.tokenizer_frame import tell_frame
 from lm_audit.models.checks.tokenizer_reads import tell_class
 from lm_audit.models.files.weight_files import has_tokenizer
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.scoring.small_models import small_tokenizer
 
 _PROSE = "One text has a number of words, and another text has none. It's 12 of 345: DON'T box a cat.\n" * 4
@@ -117,3 +120,18 @@ def test_a_file_beside_what_was_made_of_it(tmp_path: Path, recwarn: pytest.Warni
     tell_class(untyped.from_pretrained(tmp_path), tmp_path, "m")
 
     assert (tmp_path / "tokenizer.json").exists() and not recwarn.list
+
+
+@pytest.mark.parametrize("ids", ["same", "moved", "damaged"])
+def test_mistrals_file_beside_a_tokenizer(tmp_path: Path, recwarn: pytest.WarningsRecorder, ids: str) -> None:
+    tokenizer: Any = byte_tokenizer(64)
+    tokenizer.backend_tokenizer.save(str(tmp_path / "tokenizer.json"))
+    order = range(256) if ids == "same" else reversed(range(256))
+    vocab = [{"rank": i, "token_bytes": b64encode(bytes([byte])).decode()} for i, byte in enumerate(order)]
+    content = {"config": {"default_vocab_size": 259, "default_num_special_tokens": 3}, "vocab": vocab}
+    (tmp_path / "tekken.json").write_text("[" if ids == "damaged" else json.dumps(content))
+    tell_class(tokenizer, tmp_path, "m")
+
+    says = [str(one.message) for one in recwarn.list]
+    assert len(says) == (ids == "moved")
+    assert all("tekken.json is another tokenizer's" in one and "numbers 256 of its 256" in one for one in says)

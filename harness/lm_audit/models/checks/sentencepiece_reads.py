@@ -6,10 +6,13 @@ white space, whatever the file says of its kind and of how it changes text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lm_audit.errors import ModelError
+from lm_audit.models.files.json_file import read_json
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.shared.textfiles import is_file
 
@@ -60,12 +63,37 @@ def of_another(tokenizer: Tokenizer, path: Path) -> str:
     vocabulary = tokenizer.get_vocab()
     pieces = [stated.IdToPiece(number) for number in range(stated.GetPieceSize()) if not stated.IsUnused(number)]
     absent = [piece for piece in pieces if piece not in vocabulary]
-    if len(absent) <= max(4, _SHARE * len(pieces)):
+    return _another(absent, f"that has {len(absent):,} of its {len(pieces):,} pieces not", len(pieces))
+
+
+def of_another_tekken(tokenizer: Tokenizer, path: Path) -> str:
+    """The same of Mistral's file, whose numbers are those of the tokenizer.json that is made of it."""
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    untyped: Any = bytes_to_unicode
+    try:
+        content = read_json(path)
+        own = int(content["config"]["default_num_special_tokens"])
+        used = content["vocab"][: int(content["config"]["default_vocab_size"]) - own]
+        letters = untyped()
+        pieces = {
+            "".join(letters[byte] for byte in base64.b64decode(one["token_bytes"])): own + int(one["rank"])
+            for one in used
+        }
+    except (KeyError, TypeError, ValueError, ModelError):  # no file of Mistral's, or one that is damaged: not read
+        return ""
+    vocabulary = tokenizer.get_vocab()
+    moved = [piece for piece, number in pieces.items() if vocabulary.get(piece) != number]
+    return _another(moved, f"that numbers {len(moved):,} of its {len(pieces):,} tokens otherwise", len(pieces))
+
+
+def _another(absent: Sequence[str], how: str, size: int) -> str:
+    if len(absent) <= max(4, _SHARE * size):
         return ""
     shown = ", ".join(repr(piece)[:40] for piece in absent[-3:])
     return (
-        f"is another tokenizer's than the tokenizer.json beside it, which is read: that has {len(absent):,} of its"
-        f" {len(pieces):,} pieces not ({shown}); which is the model's?"
+        f"is another tokenizer's than the tokenizer.json beside it, which is read: {how} ({shown}); which is the"
+        " model's?"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from lm_audit.errors import ModelError
 from lm_audit.models.checks.proofs import Proofs
-from lm_audit.models.checks.sentencepiece_reads import of_another, read_otherwise, sentencepiece_file
+from lm_audit.models.checks.sentencepiece_reads import of_another, of_another_tekken, read_otherwise, sentencepiece_file
 from lm_audit.models.files.json_file import listed
 from lm_audit.models.loading.identity.digests import file_digest
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -80,6 +80,8 @@ def tell_class(tokenizer: Tokenizer, folder: Path, name: str, proofs: Proofs | N
         looks[pieces] = lambda: of_another(tokenizer, pieces)
     elif pieces is not None:
         looks[pieces] = lambda: read_otherwise(tokenizer, pieces, _SPLIT)
+    if is_file(tekken := folder / "tekken.json") and is_file(path):
+        looks[tekken] = lambda: of_another_tekken(tokenizer, tekken)
     for file, look in looks.items():
         if found := _remembered(proofs, file, look):
             warnings.warn(f"model {name}: {file} {found}", stacklevel=2)
@@ -89,7 +91,7 @@ def _remembered(proofs: Proofs | None, file: Path, look: Callable[[], str]) -> s
     """What ``look`` finds in ``file``, once for a model and a content."""
     if proofs is None:
         return look()
-    digest, key = file_digest(file), f"tokenizer class {file.suffix}"
+    digest, key = file_digest(file), f"tokenizer class {file.name}"
     known = proofs.get(key)
     if isinstance(known, list) and len(known) == 2 and known[0] == digest:
         return str(known[1])

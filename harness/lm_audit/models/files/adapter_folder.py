@@ -50,6 +50,15 @@ _OF_A_RANK = ("LORA", "ADALORA", "LOHA", "LOKR", "VERA")
 """Kinds that are nothing without a rank; others (OFT) state a rank or a size of blocks, and 0 for the other."""
 
 
+_CHANGED_BASES = {
+    "pissa_niter": "a decomposition with random numbers left, another one at each load",
+    "loftq": "quantising it left, and PEFT would quantise it once more",
+    "corda": "a decomposition by texts left, of which the file says nothing",
+    "lora_ga": "the gradients of texts left, of which the file says nothing",
+}
+"""Beginnings of LoRA that change the weights of the base too, and what they leave of it."""
+
+
 @dataclass(frozen=True)
 class Adapter:
     """A PEFT adapter folder: its configuration, its weights and what its base model is called."""
@@ -169,11 +178,11 @@ def _check_settings(config: Mapping[str, object], path: Path) -> None:
         if config.get(name) is not None or (name == "lora_alpha" and config.get("peft_type") == "LORA"):
             _check_number(config.get(name, 1), name, path, whole=False)
     beginning = str(config.get("init_lora_weights"))
-    if beginning.startswith("pissa_niter"):
+    if how := next((how for name, how in _CHANGED_BASES.items() if beginning.startswith(name)), None):
         raise ModelError(
-            f"{path}: init_lora_weights is {beginning!r:.60}: its base is what a decomposition with random numbers"
-            " left, another one at each load; save it as a plain LoRA adapter"
-            " (path_initial_model_for_weight_conversion of PEFT's save_pretrained)"
+            f"{path}: init_lora_weights is {beginning!r:.60}: its base is what {how}, which loading does not give back;"
+            " save it as a plain LoRA adapter (path_initial_model_for_weight_conversion of PEFT's save_pretrained) or,"
+            " where the base that it names is the changed one, set init_lora_weights to true"
         )
     for name in ("target_modules", "exclude_modules"):
         target = config.get(name)
