@@ -19,6 +19,7 @@ from lm_audit.audits.drawing import drawn
 from lm_audit.errors import DataWarning
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
+from lm_audit.shared.textfiles import on_disk
 
 if TYPE_CHECKING:
     from lm_audit.audits.bias.generated.counterfactual import SwapItem
@@ -173,7 +174,7 @@ def test_public_benchmark(
     loaded = bias.load_set(case.params["source"], kind)
     chosen, notes = sampled(loaded.rows, case, run_options)
     options: dict[str, Any] = {"seed": audit_seed, "usage": loaded.usage}
-    statistics = Path(case.params["source"]).parent / "occupations-stats.tsv"
+    statistics = on_disk(case.params["source"]).path.parent / "occupations-stats.tsv"
     if kind == "winogender" and statistics.exists():
         options["occupation_stats"] = bias.load_occupation_stats(statistics)
     result = getattr(bias, "bbq" if kind == "cbbq" else kind)(language_model, chosen, **options)

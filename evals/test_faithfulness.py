@@ -13,11 +13,11 @@ from lm_audit.audits.faithfulness.methods.method_options import METHODS, READS
 from lm_audit.audits.faithfulness.passage.samples import Sample, generated_samples, load_words
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
 from lm_audit.audits.given.given_rows import legal_name
-from lm_audit.audits.hub_rows import hub_set
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 from lm_audit.shared.number_checks import check_choice
+from lm_audit.shared.textfiles import is_there
 
 if TYPE_CHECKING:
     from lm_audit.audits.faithfulness.audit import Settings
@@ -72,8 +72,8 @@ def sample_sets(options: RunOptions) -> dict[str, tuple[Sample, ...]]:
         for kind in ("needle", "hops")
     }
     for path in options.option("faithfulness_samples") or ():
-        # Of a hub id its configuration and split belong to the name.
-        name = Path(path).stem.replace(" ", "_") if hub_set(path) is None else legal_name(path.split("/")[-1])
+        # Of a part of a set its configuration and split belong to the name.
+        name = Path(path).stem.replace(" ", "_") if is_there(Path(path)) else legal_name(path.split("/")[-1])
         if name in sets:
             raise UsageError(f"--faithfulness-samples {path}: a set is already called {name!r}; rename the file")
         sets[name] = tuple(drawn(read_samples(path), options.items(None), seed=options.seed))

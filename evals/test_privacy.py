@@ -6,7 +6,6 @@ Without ``--stages`` the toy model is trained (about a minute, once); with ``--s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from lm_audit.audits.privacy.stages.stage_option import manifest_path
 from lm_audit.errors import UsageError
 from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
+from lm_audit.shared.textfiles import is_there, on_disk
 
 if TYPE_CHECKING:
     from lm_audit.audits.measured_once import MeasuredOnce
@@ -128,7 +128,7 @@ def membership_cases(options: RunOptions) -> list[Case]:
         found.append(Case("manifest", {"manifest": manifest, "file": named}, cost=3.0))
     if members is not None:
         for option, where in (("--member-texts", members), ("--held-out-texts", held_out)):
-            if not os.path.exists(where) and hub_set(where) is None:
+            if not is_there(on_disk(where).path) and hub_set(where) is None:
                 raise UsageError(f"{option} {where[:200]}: there is no such file or folder, and it is no hub id")
             read_documents(where)
         check_sides(members, held_out, options.seed)

@@ -18,7 +18,7 @@ from typing import Any
 
 from lm_audit.audits.hub_network import why_unreached, without_network
 from lm_audit.errors import DataError, UsageError
-from lm_audit.shared.textfiles import is_there
+from lm_audit.shared.textfiles import is_there, on_disk
 
 Row = dict[str, Any]
 
@@ -29,7 +29,7 @@ _NAME = re.compile(
 _PRINTED = re.compile(r"""(?<![\\\[{(,:\s])['"]\s+['"]""")
 """Two quoted texts with nothing but white space between them."""
 
-FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow", ".txt", ".toml")
+FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow", ".txt", ".toml", ".gz")
 """A name with one of these is a file that is absent, never a data set."""
 
 
@@ -68,8 +68,8 @@ class HubPart:
 
 
 def hub_set(text: str | Path) -> HubSet | None:
-    """The set of the hub that a source can only be: it has the form of one, and no file of that name is here."""
-    return None if is_there(Path(text)) or str(text).startswith((".", "/")) else HubSet.parse(text)
+    """The set of the hub that a source can only be: it has the form of one, and nothing of that name is here."""
+    return None if is_there(on_disk(text).path) or str(text).startswith((".", "/")) else HubSet.parse(text)
 
 
 def hub_parts(source: HubSet, *, streaming: bool = False) -> Iterator[HubPart]:

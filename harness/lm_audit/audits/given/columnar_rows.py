@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.hub_rows import Row, first_lines, placed
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import is_file, is_folder, readable_file
+from lm_audit.shared.textfiles import OnDisk, chosen, ending_of, is_file, is_folder, readable_file
 from lm_audit.shared.textfiles.json_text import read_json_object
+from lm_audit.shared.textfiles.packed import is_packed
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,16 +33,21 @@ class SavedPart:
     files: tuple[Path, ...]
 
 
-def saved_parts(folder: Path) -> list[SavedPart] | None:
-    """The splits in a folder that ``save_to_disk`` wrote; ``None`` for any other folder.
+def saved_parts(named: OnDisk) -> list[SavedPart] | None:
+    """The splits in a folder that ``save_to_disk`` wrote, or the one that is named; ``None`` for any other folder.
 
     Raises ``DataError`` for a file or split that is named and absent, and for rows that were chosen by numbers which
     stand beside them.
     """
+    folder = named.path
     if is_file(folder / _SPLITS):
         splits = _names_in(folder / _SPLITS, "splits")
-        return [SavedPart(split, part.files) for split in splits for part in _saved(folder / split)]
-    return _saved(folder) if is_file(folder / _STATE) else None
+        meant = [splits[place] for place in chosen([(split,) for split in splits], named)]
+        return [SavedPart(split, part.files) for split in meant for part in _saved(folder / split)]
+    if not is_file(folder / _STATE):
+        return None
+    parts = _saved(folder)
+    return [parts[place] for place in chosen([(part.split,) if part.split else () for part in parts], named)]
 
 
 def _saved(folder: Path) -> list[SavedPart]:
@@ -85,8 +91,10 @@ def columnar_rows(path: Path) -> Iterator[tuple[int, Row]]:
     import pyarrow
 
     path, number = readable_file(path), 0
-    form = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
+    form = "Parquet" if ending_of(path) == ".parquet" else "Arrow"
     try:
+        if is_packed(path):
+            raise DataError("is packed by gzip; unpack it (gunzip -k FILE)", file=path)
         with _opened(path, form) as (schema, batches):
             twice = next((name for k, name in enumerate(schema.names) if name in schema.names[:k]), None)
             if twice is not None:

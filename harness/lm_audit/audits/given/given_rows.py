@@ -12,11 +12,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lm_audit.audits.given.columnar_rows import COLUMNAR, columnar_rows, holds_saved_set, saved_parts, saved_rows
+from lm_audit.audits.given.columnar_rows import (
+    COLUMNAR,
+    NO_ROWS,
+    columnar_rows,
+    holds_saved_set,
+    saved_parts,
+    saved_rows,
+)
 from lm_audit.audits.given.json_documents import document_rows
 from lm_audit.audits.hub_rows import Row, hub_parts, hub_set, structured
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import is_folder, is_there, json_lines, parse_json, readable_file, table_rows, text_of
+from lm_audit.shared.textfiles import (
+    OnDisk,
+    chosen_files,
+    ending_of,
+    files_in,
+    is_folder,
+    is_there,
+    json_lines,
+    on_disk,
+    parse_json,
+    readable_file,
+    table_rows,
+    text_of,
+)
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, texts_field
 from lm_audit.shared.visible import is_blank
 
@@ -41,29 +61,32 @@ class GivenRow:
 
 def holds_rows(source: str | Path) -> bool:
     """Whether a source is a file of rows by its ending, a set that was saved, or can only be a data set of the hub."""
-    path = Path(source)
-    if is_folder(path):
-        return holds_saved_set(path)
-    return path.suffix.lower() in ENDINGS or hub_set(source) is not None
+    named = on_disk(source)
+    if is_folder(named.path):
+        return bool(named.parts) or holds_saved_set(named.path)
+    return ending_of(named.path) in ENDINGS or hub_set(source) is not None
 
 
 def given_rows(source: str | Path) -> Iterator[GivenRow]:
-    """The rows of a file by its ending (``ENDINGS``), of a folder that ``save_to_disk`` of `datasets` wrote, or of
+    """The rows of a file by its ending (``ENDINGS``), of a folder that ``save_to_disk`` of `datasets` wrote, of a part
+    of either (``FILE:SPLIT``, ``FOLDER:CONFIG:SPLIT``, also of a folder of files), or of
     ``OWNER/NAME[@REVISION][:CONFIG[:SPLIT]]``.
 
-    Of a set of the hub whatever is not named is read whole. Raises ``DataError`` with file and row for what cannot be
+    Whatever is not named is read whole. Raises ``DataError`` with file and row for what cannot be
     read, and for a source that is neither; ``UsageError`` where a set of the hub needs a package that is not here.
     """
-    path = Path(source)
-    if (saved := saved_parts(path)) is not None:
+    here = on_disk(source)
+    path = here.path
+    if (saved := saved_parts(here)) is not None:
         for part in saved:
             place = f"{path} ({part.split})" if part.split else str(path)
             for number, row in saved_rows(part.files):
                 yield GivenRow(place, number, row)
         return
     if is_there(path):
-        for number, row in _rows_of(readable_file(path)):
-            yield GivenRow(str(path), number, row)
+        for file in _files(here):
+            for number, row in _rows_of(file):
+                yield GivenRow(str(file.path), number, row)
         return
     named = hub_set(source)
     if named is None:
@@ -74,17 +97,33 @@ def given_rows(source: str | Path) -> Iterator[GivenRow]:
             yield GivenRow(place, number, row)
 
 
-def _rows_of(path: Path) -> Iterator[tuple[int, Row]]:
-    ending = path.suffix.lower()
+def _files(named: OnDisk) -> list[OnDisk]:
+    """The file, or those in all folders of a folder that belong to the part that is named of it."""
+    if not (named.parts and is_folder(named.path)):
+        return [OnDisk(readable_file(named.path), named.parts)]
+    return [OnDisk(file) for file in files_of_part(named, ENDINGS)]
+
+
+def files_of_part(named: OnDisk, endings: Sequence[str]) -> list[Path]:
+    """The files with such endings, in all folders of a folder, that belong to the part that is named of it."""
+    files = files_in(named.path, "*", below=True)
+    return chosen_files([one for one in files if ending_of(one) in endings and one.name not in NO_ROWS], named)
+
+
+def _rows_of(file: OnDisk) -> Iterator[tuple[int, Row]]:
+    ending = ending_of(file.path)
+    if ending == ".json":
+        return _of_document(file)
+    path = file.whole()
     if ending in COLUMNAR:
         return columnar_rows(path)
     if ending in (".csv", ".tsv"):
         return table_rows(path, "\t" if ending == ".tsv" else ",")
-    return _of_document(path) if ending == ".json" else json_lines(path)
+    return json_lines(path)
 
 
-def _of_document(path: Path) -> Iterator[tuple[int, Row]]:
-    for _, number, row in document_rows(parse_json(text_of(path), path, None), path):
+def _of_document(file: OnDisk) -> Iterator[tuple[int, Row]]:
+    for _, number, row in document_rows(parse_json(text_of(file.path), file.path, None), file):
         yield number, row
 
 
@@ -174,4 +213,4 @@ def _beside(source: object, key: str, file: str | Path) -> str:
     if not isinstance(source, str) or not source:
         raise DataError(f"from is {source!r:.60}; a file or {_FORM} is expected", file=file, field=key)
     near = Path(file).parent / source
-    return str(near) if is_there(near) else source
+    return str(near) if is_there(on_disk(near).path) else source

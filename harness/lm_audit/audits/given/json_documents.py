@@ -7,20 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from lm_audit.errors import DataError
+from lm_audit.shared.textfiles import OnDisk, chosen
 
 _WRAPPING = ("data", "rows", "examples", "instances", "items", "records", "dataset", "questions")
 _SPLITS = ("train", "training", "test", "testing", "validation", "valid", "val", "dev", "eval")
 _EXPECTED = f"a list of objects is expected, or one under a name such as {', '.join((*_WRAPPING[:3], *_SPLITS[:1]))}"
 
 
-def document_rows(document: object, path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    """The rows of a document: the name of the part, number from 1 through the whole document, row.
+def document_rows(document: object, file: OnDisk) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """The rows of a document: the name of the part, number from 1 through all that is read, row.
 
-    A part is a split, or what stands by its name under "data" or the like; "" where there are none. All splits are
-    read. Raises ``DataError`` for a document of another form, for rows beside the splits, and for what is no object.
+    A part is a split, or what stands by its name under "data" or the like; "" where there are none. All are read unless
+    ``file`` names one. Raises ``DataError`` for a document of another form, for rows beside the splits, and for what is
+    no object.
     """
-    number = 0
-    for name, rows in _parts(document, path):
+    number, path = 0, file.path
+    parts = list(_parts(document, path))
+    for place in chosen([(name,) if name else () for name, _ in parts], file):
+        name, rows = parts[place]
         for given in rows:
             number += 1
             if not isinstance(given, dict):

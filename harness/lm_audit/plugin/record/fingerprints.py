@@ -26,6 +26,7 @@ from lm_audit.plugin.record.options_record import named_contents
 from lm_audit.shared.code_version import code_version, sources
 from lm_audit.shared.code_version import forget as forget_code
 from lm_audit.shared.reached.opened import is_outside
+from lm_audit.shared.textfiles import is_there, on_disk
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
@@ -47,7 +48,7 @@ def case_fingerprint(item: pytest.Item, options: RunOptions) -> str:
         "dtype": options.dtype,
         **({"tokenizer": options.endpoint.tokenizers[model.name]} if model and served else {}),
         "chat": [options.chat, options.chat_settings.key],
-        "data": {name: [where, file_state(where)] for name, where in options.data.items()},
+        "data": {name: [where, file_state(str(on_disk(where).path))] for name, where in options.data.items()},
         "options": _plain(options.audit),
         "named": named_contents(options),
         "code": item_code(item),
@@ -94,7 +95,7 @@ def _plain(values: Mapping[str, object]) -> dict[str, str]:
 
 def _paths(values: Mapping[str, object]) -> list[str]:
     """The files and folders that parameters name, in lists and mappings too."""
-    return sorted({text for text in _texts(values) if text and _exists(text)})
+    return sorted({str(on_disk(text).path) for text in _texts(values) if text and is_there(on_disk(text).path)})
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -106,10 +107,3 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
             yield from _texts(part)
-
-
-def _exists(text: str) -> bool:
-    try:
-        return Path(text).exists()
-    except (OSError, ValueError):  # A text that is too long or odd to be a path.
-        return False

@@ -9,6 +9,7 @@ from lm_audit.plugin.options.named_values import named_values
 from lm_audit.plugin.options.naming import left_out
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.shared.home import from_home
+from lm_audit.shared.textfiles import on_disk
 
 
 def options_record(options: RunOptions) -> dict[str, Any]:
@@ -44,4 +45,8 @@ def named_contents(options: RunOptions) -> list[tuple[str, str, str]]:
 def _data(text: str) -> str:
     """The content of ``PATH`` or of ``NAME=PATH``."""
     own = text.partition("=")[2]
-    return content_state(str(from_home(text))) or (content_state(str(from_home(own))) if own else "")
+    return _content(text) or (_content(own) if own else "")
+
+
+def _content(text: str) -> str:
+    return content_state(str(on_disk(from_home(text)).path))

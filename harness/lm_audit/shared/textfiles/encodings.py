@@ -6,21 +6,21 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from lm_audit.errors import DataError, DataWarning
 from lm_audit.shared.textfiles.chinese import ChineseEvidence
+from lm_audit.shared.textfiles.packed import opened_bytes
 from lm_audit.shared.textfiles.paths import readable_file
 
 LFS = (b"version https://git-lfs.github.com/", "the pointer that Git LFS keeps in a file's place (git lfs pull)")
 """What stands in a checkout for a large file that was not fetched, and what it is."""
 
 _NO_TEXT = {
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "a zip archive (or a spreadsheet)",
-    b"\x28\xb5\x2f\xfd": "Zstandard",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "a zip archive or a spreadsheet (unzip it, or save the sheet as CSV)",
+    b"\x28\xb5\x2f\xfd": "packed by Zstandard (unpack it: zstd -d FILE)",
+    b"BZh": "packed by bzip2 (unpack it: bunzip2 -k FILE)",
+    b"\xfd7zXZ\0": "packed by xz (unpack it: unxz -k FILE)",
     b"%PDF-": "PDF",
     b"PAR1": "Parquet (name it .parquet)",
     b"ARROW1": "Arrow (name it .arrow)",
@@ -58,8 +58,8 @@ def _look(path: Path) -> str:
     first = {"utf-8": 0, "gb18030": 0}
     plausible_utf8 = 0
     chinese = ChineseEvidence()
-    with path.open("rb") as handle:
-        start = handle.read(64)
+    with opened_bytes(path) as handle:
+        start = handle.read(264)
         _refuse_other_files(start, path)
         if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
             return "utf-16"
@@ -106,7 +106,7 @@ def _or(others: str) -> str:
     return f"; its bytes would also be {others}" if others else ""
 
 
-def _lines(handle: BinaryIO) -> Iterator[bytes]:
+def _lines(handle: IO[bytes]) -> Iterator[bytes]:
     """The lines with their ends; of one that holds a NUL byte the piece that does, however long it is."""
     parts: list[bytes] = []
     while piece := handle.readline(_PIECE):
@@ -123,6 +123,8 @@ def _lines(handle: BinaryIO) -> Iterator[bytes]:
 
 
 def _refuse_other_files(start: bytes, path: Path) -> None:
+    if start[257:262] == b"ustar":
+        raise DataError("is a tar archive; unpack it (tar -xf FILE) and name what is in it", file=path)
     for magic, kind in _NO_TEXT.items():
         if start.startswith(magic):
             what = "save the file as UTF-8" if kind == "UTF-32" else "a text file is needed"

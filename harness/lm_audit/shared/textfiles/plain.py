@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles.encodings import encoding_of
+from lm_audit.shared.textfiles.packed import opened_bytes
 
 
 @contextmanager
@@ -17,7 +19,7 @@ def opened(path: str | Path) -> Iterator[TextIO]:
     path = Path(path)
     encoding = encoding_of(path)
     try:
-        with path.open(encoding=encoding, newline="\n") as stream:
+        with opened_bytes(path) as handle, TextIOWrapper(handle, encoding, newline="\n") as stream:
             yield stream
     except UnicodeError as error:
         raise DataError(f"its text is damaged ({error}); save the file as UTF-8", file=path) from error

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+from lm_audit.shared.textfiles.parts import on_disk
 from lm_audit.shared.textfiles.paths import is_file
 
 P = ParamSpec("P")
@@ -19,7 +20,7 @@ WHOLE = 64 * 2**20
 
 def content_stamp(where: object) -> str:
     """A text that changes when the file, or a file of the folder, does; empty where there is none (sets of the hub)."""
-    path = Path(str(where))
+    path = on_disk(str(where)).path
     try:
         if is_file(path):
             return _stamp(path)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.given.json_documents import document_rows
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import objects_of_lines, parse_json, table_rows, text_of
+from lm_audit.shared.textfiles import OnDisk, json_lines, objects_of_lines, parse_json, table_rows, text_of
 from lm_audit.shared.textfiles.plain import lines_of
 
 Row = dict[str, Any]
 Numbered = Iterator[tuple[int, Row]]
-Reader = Callable[[Path], Numbered]
+Reader = Callable[[OnDisk], Numbered]
 
 _WINOBIAS_NAME = re.compile(r"(pro|anti)_stereotyped_type([12])")
 
@@ -23,35 +22,41 @@ _WINOBIAS_NAME = re.compile(r"(pro|anti)_stereotyped_type([12])")
 def table(delimiter: str) -> Reader:
     """A reader of CSV (or TSV) with a header; a row's number is its line, or the last one that it spans."""
 
-    def read(path: Path) -> Numbered:
-        for number, row in table_rows(path, delimiter):
+    def read(file: OnDisk) -> Numbered:
+        for number, row in table_rows(file.whole(), delimiter):
             yield number, {name: value for name, value in row.items() if name}
 
     return read
 
 
-def json_document(path: Path) -> Numbered:
+def lines(file: OnDisk) -> Numbered:
+    """An object a line."""
+    return json_lines(file.whole())
+
+
+def json_document(file: OnDisk) -> Numbered:
     """A list of objects; StereoSet's own release nests it by task, under ``data``."""
-    yield from _of_document(parse_json(text_of(path), path, None), path)
+    yield from _of_document(parse_json(text_of(file.path), file.path, None), file)
 
 
-def _of_document(document: object, path: Path) -> Numbered:
-    for name, number, row in document_rows(document, path):
+def _of_document(document: object, file: OnDisk) -> Numbered:
+    for name, number, row in document_rows(document, file):
         yield number, {"task": name, **row} if name else row
 
 
-def json_or_lines(path: Path) -> Numbered:
+def json_or_lines(file: OnDisk) -> Numbered:
     """Either of the two JSON forms, by what the file holds: its ending is not always the right one."""
-    text = text_of(path)
+    text = text_of(file.path)
     start = text.lstrip()
     first = start.split("\n", 1)[0]
     if start.startswith("{") and _is_json(first) and start[len(first) :].strip():
-        return objects_of_lines(enumerate(text.split("\n"), start=1), path)
-    return _of_document(parse_json(text, path, None), path)
+        return objects_of_lines(enumerate(text.split("\n"), start=1), file.whole())
+    return _of_document(parse_json(text, file.path, None), file)
 
 
-def winobias_lines(path: Path) -> Numbered:
+def winobias_lines(file: OnDisk) -> Numbered:
     """Numbered sentences; the file's name says their condition and type."""
+    path = file.whole()
     found = _WINOBIAS_NAME.match(path.name)
     if found is None:
         raise DataError(

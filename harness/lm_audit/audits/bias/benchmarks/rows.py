@@ -19,6 +19,7 @@ from lm_audit.audits.bias.benchmarks.formats import (
     Reader,
     json_document,
     json_or_lines,
+    lines,
     table,
     winobias_lines,
 )
@@ -29,7 +30,17 @@ from lm_audit.audits.given.flat_columns import unflattened
 from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, records, structured
 from lm_audit.errors import DataError, DataWarning, UsageError
 from lm_audit.shared.former_names import former_arguments
-from lm_audit.shared.textfiles import files_in, is_file, is_folder, is_there, json_lines, readable_file
+from lm_audit.shared.textfiles import (
+    OnDisk,
+    chosen_files,
+    ending_of,
+    files_in,
+    is_file,
+    is_folder,
+    is_there,
+    on_disk,
+    readable_file,
+)
 
 Row = dict[str, Any]
 
@@ -56,19 +67,22 @@ _WINOBIAS_CONFIG = re.compile(r"type([12])_(pro|anti)")
 def load_rows(source: str | Path, kind: str) -> list[Row]:
     """The rows of a public benchmark, from a file, a folder of its files, or a data set of the hub.
 
-    A hub set is named ``OWNER/NAME@REVISION:CONFIG:SPLIT``; what is not named is read whole. Every row carries
+    A hub set is named ``OWNER/NAME@REVISION:CONFIG:SPLIT``, part of what is here ``FILE:SPLIT`` or
+    ``FOLDER:CONFIG:SPLIT``; what is not named is read whole. Every row carries
     ``_file`` and ``_row`` (1-based) beside the published columns. Raises ``UsageError`` for an unknown kind,
     ``DataError`` for a file that is absent, broken or lacks a column.
     """
     if kind not in COLUMNS:
         raise UsageError(f"unknown kind of benchmark {kind!r}; one of {list(KINDS)}")
-    path, hub = Path(source), hub_set(source)
-    if (saved := saved_parts(path)) is not None:
+    here, hub = on_disk(source), hub_set(source)
+    path = here.path
+    if (saved := saved_parts(here)) is not None:
         rows = [row for part in saved for row in _rows(saved_rows(part.files), kind, part.split or path.name, path)]
     elif is_folder(path):
-        rows = [row for file in _files_of(path, kind) for row in _read(file, kind, str(file.relative_to(path)))]
+        files = _files_of(here, kind)
+        rows = [row for file in files for row in _read(OnDisk(file), kind, str(file.relative_to(path)))]
     elif is_there(path):
-        rows = list(_read(readable_file(path), kind, path.name))
+        rows = list(_read(OnDisk(readable_file(path), here.parts), kind, path.name))
     elif hub is not None:
         rows = list(_from_hub(hub, kind))
     else:
@@ -93,7 +107,7 @@ def _add_targets(rows: list[Row], path: Path) -> None:
         return
     targets: dict[tuple[str, str], Any] = {}
     doubtful: dict[tuple[str, str], int] = {}
-    for number, row in table(",")(found):
+    for number, row in table(",")(OnDisk(found)):
         if not {"category", "example_id", "target_loc"} <= set(row):
             raise DataError("lacks category, example_id or target_loc", file=found, row=number)
         if targets.setdefault(_example(row), row["target_loc"]) != row["target_loc"]:
@@ -154,19 +168,22 @@ _PATTERNS = {
 """The files of a folder: those of the first pattern that any file has, there or in the folders below."""
 
 
-def _files_of(folder: Path, kind: str) -> list[Path]:
+def _files_of(named: OnDisk, kind: str) -> list[Path]:
+    folder = named.path
     for pattern in _PATTERNS[kind]:
-        files = files_in(folder, pattern) or files_in(folder, pattern, below=True)
+        globs = (pattern, f"{pattern}.gz")
+        # A part may be a folder in it.
+        files = (not named.parts and files_in(folder, *globs)) or files_in(folder, *globs, below=True)
         files = [file for file in files if file.name not in (_TARGETS, *NO_ROWS)]
         if files:
-            return files
+            return chosen_files(files, named)
     raise DataError(f"the folder has no file {_PATTERNS[kind][0]!r}, which {kind} rows come in", file=folder)
 
 
 _READERS: dict[str, dict[str, Reader]] = {
     ".csv": dict.fromkeys(KINDS, table(",")),
     ".tsv": dict.fromkeys(KINDS, table("\t")),
-    ".jsonl": dict.fromkeys(KINDS, json_lines),
+    ".jsonl": dict.fromkeys(KINDS, lines),
     ".json": dict.fromkeys(KINDS, json_or_lines),
 }
 _PUBLISHED: dict[str, Reader] = {
@@ -174,20 +191,20 @@ _PUBLISHED: dict[str, Reader] = {
     "stereoset": json_document,
     "winobias": winobias_lines,
     "winogender": table("\t"),
-    "bbq": json_lines,
+    "bbq": lines,
     "cbbq": json_document,
 }
 """How a file is read whose ending says nothing."""
 
 
-def _read(path: Path, kind: str, name: str) -> Iterator[Row]:
-    ending = path.suffix.lower()
+def _read(file: OnDisk, kind: str, name: str) -> Iterator[Row]:
+    path, ending = file.path, ending_of(file.path)
     if ending in COLUMNAR:
-        yield from _rows(columnar_rows(path), kind, name, path, config=path.parent.name)
+        yield from _rows(columnar_rows(file.whole()), kind, name, path, config=path.parent.name)
         return
     # WinoBias' lines carry their part as an ending (.txt.dev).
     reader = _READERS.get(ending, {}).get(kind, _PUBLISHED[kind])
-    yield from _rows(reader(path), kind, name, path)
+    yield from _rows(reader(file), kind, name, path)
 
 
 def _from_hub(source: HubSet, kind: str) -> Iterator[Row]:

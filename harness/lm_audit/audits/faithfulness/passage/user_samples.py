@@ -18,7 +18,7 @@ from lm_audit.audits.faithfulness.passage.samples import Characters, Sample
 from lm_audit.audits.given.given_rows import GivenRow, given_rows, holds_rows
 from lm_audit.audits.hub_rows import structured
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import json_lines
+from lm_audit.shared.textfiles import ending_of, json_lines, on_disk
 from lm_audit.shared.visible import is_blank, look
 
 _KEYS = {"id", "prompt", "generation", "thinking_span", "output_span", "evidence_spans"}
@@ -31,7 +31,7 @@ def read_samples(source: str | Path) -> list[Sample]:
     rows = list(given_rows(source) if holds_rows(source) else _of_lines(Path(source)))
     several = len({row.file for row in rows}) > 1
     # In JSON a span that is a text is that text, whatever it looks like.
-    as_written = not holds_rows(source) or Path(source).suffix.lower() in (".jsonl", ".json")
+    as_written = not holds_rows(source) or ending_of(on_disk(source).path) in (".jsonl", ".json")
     records = [row.values if as_written else _filled(row) for row in rows]
     samples = [
         _sample(row.file, row.number, record, several=several) for row, record in zip(rows, records, strict=True)
@@ -57,7 +57,7 @@ def _of_lines(path: Path) -> Iterator[GivenRow]:
 
 def _filled(row: GivenRow) -> dict[str, Any]:
     """A row whose spans are lists, which tables and sets of the hub may hold as text, without a table's empty cells."""
-    is_table = Path(row.file).suffix.lower() in (".csv", ".tsv")
+    is_table = ending_of(row.file) in (".csv", ".tsv")
     spans = ("thinking_span", "output_span", "evidence_spans")
     found = {name: structured(value) if name in spans else value for name, value in row.values.items()}
     return {name: value for name, value in found.items() if value != "" or not is_table}

@@ -45,7 +45,7 @@ def load_benchmark(
     for one in sources(source, header=mapping.get("header")):
         files.append(one.stem)
         reading.read(one, len(files))
-    return reading.result(str(source), name or stem_of(Path(source)), files)
+    return reading.result(str(source), name or stem_of(Path(source)), list(dict.fromkeys(files)))
 
 
 @remembered_by_content(maxsize=32)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lm_audit.audits.given.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
+from lm_audit.audits.given.given_rows import files_of_part
 from lm_audit.audits.hub_rows import hub_parts, hub_set
 from lm_audit.audits.leakage.items.rows.block_rows import block_rows
 from lm_audit.audits.leakage.items.rows.csv_rows import Table, csv_rows
 from lm_audit.audits.leakage.items.rows.json_rows import json_parts, jsonl_parts
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles import files_in, is_folder, is_there, readable_file
+from lm_audit.shared.textfiles import (
+    OnDisk,
+    chosen,
+    ending_of,
+    files_in,
+    is_folder,
+    is_there,
+    on_disk,
+    readable_file,
+)
 
 Row = Mapping[str, Any]
 Rows = Iterator[tuple[int, Row]]
@@ -33,29 +44,34 @@ class Source:
     table: Table | None = None
 
 
+_SHARD = re.compile("-[0-9]+-of-[0-9]+$")
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", *COLUMNAR)
 
 
 def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Source]:
     """The files of a benchmark in the order of their names, each read as it is iterated.
 
-    ``benchmark`` is a file, a folder (its files, or the splits that were saved there, are its subjects), or
-    ``owner/name[@revision][:config[:split]]`` of the hub. ``header`` ("yes" or "no") says of tables whether their first
-    line names the columns. Raises ``DataError`` where there is nothing to read.
+    ``benchmark`` is a file, a folder (its files, or the splits that were saved there, are its subjects), a part of
+    either (``FILE:SPLIT``, ``FOLDER:CONFIG:SPLIT``), or ``owner/name[@revision][:config[:split]]`` of the hub.
+    ``header`` ("yes" or "no") says of tables whether their first line names the columns. Raises ``DataError`` where
+    there is nothing to read.
     """
-    path = Path(benchmark)
-    if (saved := saved_parts(path)) is not None:
+    here = on_disk(benchmark)
+    path = here.path
+    if (saved := saved_parts(here)) is not None:
         for part in saved:
             place = f"{path} ({part.split})" if part.split else str(path)
             yield Source(place, part.split or stem_of(path), saved_rows(part.files))
     elif is_folder(path):
-        files = _files_of(path)
+        files = files_of_part(here, SUFFIXES) if here.parts else _files_of(path)
         if not files:
             raise DataError(f"the folder has no file of {', '.join(SUFFIXES)}", file=path)
         for file in files:
-            yield from _sources(file, header)
+            # Of a part, files of several folders may have one name, and shards are one subject.
+            below = file.relative_to(path).parent / _SHARD.sub("", stem_of(file))
+            yield from _sources(OnDisk(file), header, below.as_posix() if here.parts else stem_of(file))
     elif is_there(path):
-        yield from _sources(readable_file(path), header)
+        yield from _sources(OnDisk(readable_file(path), here.parts), header, stem_of(path))
     elif (named := hub_set(benchmark)) is not None:
         for found in hub_parts(named, streaming=True):
             # Of a set that is read configuration by configuration, each is a subject.
@@ -67,30 +83,31 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
 
 
 def _files_of(folder: Path) -> list[Path]:
-    return [path for path in files_in(folder, "*") if path.suffix.lower() in SUFFIXES and path.name not in NO_ROWS]
+    return [path for path in files_in(folder, "*") if ending_of(path) in SUFFIXES and path.name not in NO_ROWS]
 
 
-def _sources(path: Path, header: str | None) -> Iterator[Source]:
+def _sources(file: OnDisk, header: str | None, stem: str) -> Iterator[Source]:
     """The file as one source, or a source for each part that a JSON document holds by name."""
-    suffix = path.suffix.lower()
+    path, suffix = file.path, ending_of(file.path)
+    if suffix in (".json", ".jsonl"):
+        parts = [*(json_parts if suffix == ".json" else jsonl_parts)(path)]
+        for place in chosen([tuple(filter(None, part.name.split("/"))) for part in parts], file):
+            name, rows = parts[place].name, parts[place].rows
+            yield Source(f"{path} ({name})" if name else str(path), name or stem, rows)
+        return
+    file.whole()
     if suffix in (".csv", ".tsv"):
         table = Table([])
         rows = csv_rows(path, "\t" if suffix == ".tsv" else ",", table, header)
-        yield Source(str(path), stem_of(path), rows, table)
+        yield Source(str(path), stem, rows, table)
     elif suffix in COLUMNAR:
-        yield Source(str(path), stem_of(path), columnar_rows(path))
+        yield Source(str(path), stem, columnar_rows(path))
     elif suffix == ".txt":
-        yield Source(str(path), stem_of(path), block_rows(path))
-    elif suffix in (".json", ".jsonl"):
-        for part in (json_parts if suffix == ".json" else jsonl_parts)(path):
-            named = bool(part.name)
-            yield Source(
-                f"{path} ({part.name})" if named else str(path), part.name if named else stem_of(path), part.rows
-            )
+        yield Source(str(path), stem, block_rows(path))
     else:
         raise DataError(f"is a {suffix or 'file without an ending'}; {', '.join(SUFFIXES)} can be read", file=path)
 
 
 def stem_of(path: Path) -> str:
     """The file's name without its ending, as a text that can be written: names of files may be any bytes."""
-    return path.stem.encode("utf-8", "backslashreplace").decode()
+    return Path(path.name.removesuffix(".gz")).stem.encode("utf-8", "backslashreplace").decode()

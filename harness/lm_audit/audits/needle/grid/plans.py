@@ -15,7 +15,7 @@ from lm_audit.audits.needle.samples.config import NeedleConfig
 from lm_audit.audits.needle.samples.presets import preset
 from lm_audit.audits.needle.samples.sequences import depth_sequence
 from lm_audit.errors import DataError, UsageError
-from lm_audit.shared.textfiles import is_there, read_toml
+from lm_audit.shared.textfiles import is_there, on_disk, read_toml
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _built_plan(name: str, option: Callable[[str], Any], sizes: Mapping[str, Any
     samples = _given(option("needle_samples"), sizes["samples"])
     values = preset(name)
     haystack = option("needle_haystack")
-    if haystack and not is_there(Path(haystack)) and hub_set(haystack) is None:
+    if haystack and not is_there(on_disk(haystack).path) and hub_set(haystack) is None:
         raise UsageError(f"--needle-haystack {haystack}: does not exist; expected a text file, a folder or a hub id")
     if haystack:
         try:

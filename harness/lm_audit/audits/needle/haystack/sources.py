@@ -13,7 +13,7 @@ from lm_audit.audits.needle.haystack.scripts import LONGEST_WORD
 from lm_audit.audits.needle.samples.drawing import derived_rng, draw_item
 from lm_audit.audits.needle.samples.wording import needle_sentence
 from lm_audit.errors import DataError, UsageError
-from lm_audit.shared.textfiles import files_in, is_folder, is_there, parse_json, text_of
+from lm_audit.shared.textfiles import ending_of, files_in, is_file, is_folder, is_there, on_disk, parse_json, text_of
 from lm_audit.shared.visible import is_blank
 
 NOISE = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again."
@@ -75,12 +75,12 @@ def _names_a_file(source: str) -> bool:
     """A text is taken for a path where it is one line that exists as a file or ends like a text file's name."""
     if not source or "\n" in source or len(source) > 1000:
         return False
-    return source.endswith(".txt") or is_there(Path(source))
+    return source.endswith(".txt") or is_there(on_disk(source).path)
 
 
 def _one_text(path: Path) -> str | None:
     """The text of a JSON file that is one object with it, as RULER keeps its essays; ``None`` for any other file."""
-    if path.suffix.lower() != ".json":
+    if ending_of(path) != ".json" or not is_file(path):
         return None
     document = parse_json(text_of(path), path, None)
     text = document.get("text") if isinstance(document, dict) else None
@@ -93,7 +93,7 @@ def from_path(path: Path) -> SourceText:
     Rows stand as paragraphs; their text is the column ``text``, or the only one that holds a text. ``DataError`` for
     what cannot be read.
     """
-    if hub_set(path) is not None or (is_there(path) and holds_rows(path)):
+    if hub_set(path) is not None or (is_there(on_disk(path).path) and holds_rows(path)):
         if (whole := _one_text(path)) is not None:
             return SourceText(path.name, whole, file=str(path))
         texts = [text_in(row, text_column(row)) for row in given_rows(path)]

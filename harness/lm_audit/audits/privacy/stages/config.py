@@ -157,11 +157,12 @@ def _documents_state(source: str) -> str:
     """What the documents are: a set of the hub may be another under the same name."""
     from lm_audit.audits.hub_rows import hub_set
     from lm_audit.models.loading.identity.spec_identity import file_state
-    from lm_audit.shared.textfiles import is_folder, readable_file
+    from lm_audit.shared.textfiles import is_folder, on_disk, readable_file
 
     if hub_set(source) is not None:
         return _read_state(source)
-    return file_state(source if is_folder(Path(source)) else str(readable_file(source)))
+    path = on_disk(source).path
+    return file_state(str(path if is_folder(path) else readable_file(path)))
 
 
 @lru_cache(maxsize=8)

@@ -12,19 +12,22 @@ from lm_audit.plugin.cluster.parcel.secret_files import refuse_secret
 from lm_audit.plugin.options.named_values import named_values
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.shared.home import from_home
-from lm_audit.shared.textfiles import read_toml
+from lm_audit.shared.textfiles import OnDisk, on_disk, read_toml
 
 NAMED = "_named_files"
 
 
 @dataclass(frozen=True)
 class NamedPath:
-    """A value of an option that is there on this machine: how it is spelt, what it is, and whether it travels."""
+    """A value of an option that is there on this machine: how it is spelt, what it is, whether it travels, and the
+    part of it that is meant.
+    """
 
     option: str
     text: str
     path: Path
     travels: bool
+    parts: tuple[str, ...] = ()
 
     def files(self) -> Iterator[tuple[Path, Path]]:
         """Each file that travels, and its path below :attr:`path`; ``UsageError`` for one that looks like a key."""
@@ -41,11 +44,13 @@ def named_paths(options: RunOptions, folder: Path) -> list[NamedPath]:
     found: dict[str, NamedPath] = {}
     for option, value, is_data in named_values(options):
         for text in (value, value.partition("=")[2]):  # PATH or NAME=PATH
-            path = _there(text, folder)
-            if path is not None:
+            there = _there(text, folder)
+            if there is not None:
+                path = there.path
                 if is_data:
                     _refuse_files_in(path, f"{option} {text}")
-                found.setdefault(text, NamedPath(option, text, path, is_data and not _holds_weights(path)))
+                travels = is_data and not _holds_weights(path)
+                found.setdefault(text, NamedPath(option, text, path, travels, there.parts))
                 break
     return list(found.values())
 
@@ -75,10 +80,12 @@ def _from_fields(value: object) -> Iterator[str]:
         yield from _from_fields(part)
 
 
-def _there(text: str, folder: Path) -> Path | None:
+def _there(text: str, folder: Path) -> OnDisk | None:
     try:
-        path = (folder / from_home(text)).resolve()
-        return path if text and path.exists() and path not in (folder.resolve(), *folder.resolve().parents) else None
+        named = on_disk(folder / from_home(text))
+        path = named.path.resolve()
+        inside = path.exists() and path not in (folder.resolve(), *folder.resolve().parents)
+        return OnDisk(path, named.parts) if text and inside else None
     except (OSError, ValueError, RuntimeError):
         return None
 

@@ -55,7 +55,7 @@ def pack(config: pytest.Config, items: Iterable[pytest.Item], options: RunOption
         # A relative spelling leads to its file on a worker too where pytest was called within the rootdir.
         stays = entry.travels and not Path(entry.text).is_absolute() and called.resolve().is_relative_to(root)
         if not (stays and entry.path.is_relative_to(root) and not entry.text.startswith("~")):
-            named[entry.text] = place if entry.travels else str(entry.path)
+            named[entry.text] = ":".join([place if entry.travels else str(entry.path), *entry.parts])
     working.mkdir(parents=True)
     load.copy()
     return Parcel(working, package, named)

@@ -13,6 +13,7 @@ from lm_audit.audits.leakage.items.rows.nested_rows import is_nested
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import json_lines, parse_json, text_of
 from lm_audit.shared.textfiles.json_text import NotJsonError, objects_of_lines
+from lm_audit.shared.textfiles.packed import opened_bytes
 
 Rows = Iterator[tuple[int, Mapping[str, Any]]]
 
@@ -62,7 +63,7 @@ def json_parts(path: Path) -> Iterator[JsonPart]:
 def _begins(path: Path, mark: str) -> bool:
     """Whether the file's text begins so and is no line of its own: an array of rows over one line or several."""
     try:
-        with path.open("rb") as handle:
+        with opened_bytes(path) as handle:
             head = handle.read(64)
     except OSError as error:  # gone since it was looked at
         raise DataError(f"cannot be read: {error.strerror or error}", file=path) from error
