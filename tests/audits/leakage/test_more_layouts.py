@@ -377,3 +377,25 @@ def test_a_question_that_stands_again_with_the_same_answer_is_no_contradiction(
 ) -> None:
     benchmark = read_rows(tmp_path, [*ROWS, *({**row, "answer": again(row)} for row in ROWS[:3])])
     assert benchmark.repeated == 3 and not benchmark.guesses
+
+
+@pytest.mark.parametrize("sign", [" | ", "|", "; "])
+def test_options_in_one_cell_between_signs_are_divided_and_told(tmp_path: Path, sign: str) -> None:
+    given = [{**row, "choices": sign.join(FOUR)} for row in ROWS]
+    found = read_rows(tmp_path, given)
+    assert {item.options for item in found.items} == {tuple(FOUR)} and answers(found) == RIGHT
+    assert any("8 questions stand in one cell" in guess for guess in found.guesses)
+    assert not any("one cell" in guess for guess in read_rows(tmp_path, ROWS).guesses)
+    with pytest.raises(
+        DataError, match=r"1 options; 2 to 26 are expected, in one cell divided by \|, by ; or in lines"
+    ):
+        read_rows(tmp_path, [{**row, "choices": ", ".join(FOUR)} for row in ROWS])
+
+
+def test_a_record_that_holds_the_question_is_opened(tmp_path: Path) -> None:
+    inner = [
+        {"Question": row["question"], "Options": dict(zip("ABCD", FOUR, strict=True)), "Correct Option": row["answer"]}
+        for row in ROWS
+    ]
+    wrapped = [{"id": k, "data": one, "subject_name": None} for k, one in enumerate(inner)]
+    assert answers(read_rows(tmp_path, wrapped)) == RIGHT

@@ -69,7 +69,8 @@ class Candidate:
     ``column`` is where the answer stands, ``rivals`` are the same of other columns that may say it too; ``None`` where
     no option can be read in one. ``right`` counts the options that are marked as right, ``None`` where the answer is no
     row of marks. ``cut`` says that the question listed its options at its end, ``padded`` that what filled up the list
-    of options was left out, ``by_role`` that the set has its right options in a column of their own.
+    of options was left out, ``by_role`` that the set has its right options in a column of their own,
+    ``divided`` that they stood in one text, parted by a sign alone.
     """
 
     item: Item
@@ -81,6 +82,7 @@ class Candidate:
     cut: bool = False
     padded: bool = False
     by_role: bool = False
+    divided: bool = False
 
 
 def parse_mapping(text: str | None) -> dict[str, str]:
@@ -342,7 +344,16 @@ def candidate_of(row: Mapping[str, object], columns: Columns, *, file: str, numb
     item = Item(name or str(number), subject or file, asked, options.texts)
     right = None if marks is None else sum(marks)
     return Candidate(
-        item, answers, options.stripped, rivals, right, columns.answer or "", cut, options.padded, columns.by_role
+        item,
+        answers,
+        options.stripped,
+        rivals,
+        right,
+        columns.answer or "",
+        cut,
+        options.padded,
+        columns.by_role,
+        options.divided,
     )
 
 

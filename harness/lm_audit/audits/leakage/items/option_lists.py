@@ -41,6 +41,8 @@ class Options:
     columns: tuple[str, ...] = ()
     padded: bool = False
     """Whether what only filled up the list was left out."""
+    divided: bool = False
+    """Whether they stood in one text, parted by a sign alone."""
 
     @property
     def stripped(self) -> bool:
@@ -66,7 +68,8 @@ def options_of(
         texts.pop()
     padded = len(texts) < given
     if not 2 <= len(texts) <= len(LETTERS):
-        raise Unusable(f"{len(texts)} options; 2 to {len(LETTERS)} are expected")
+        lone = ", in one cell divided by |, by ; or in lines" if len(texts) == len(columns) == 1 else ""
+        raise Unusable(f"{len(texts)} options; 2 to {len(LETTERS)} are expected{lone}")
     empty = [LETTERS[k] for k, option in enumerate(texts) if is_blank(option)]
     if empty:
         raise Unusable(f"option {empty[0]} is empty")
@@ -79,9 +82,10 @@ def options_of(
     if columns[0].strip().lower() in ONE_RIGHT and right and sum(right) != 1:
         raise Unusable(f"{columns[0]} marks {sum(right)} options as right; exactly one is")
     held = tuple(columns[: len(texts)]) if len(columns) > 1 and given <= len(columns) else ()
+    divided = len(columns) == 1 and texts == _divided(row.get(columns[0]))
     if bare is None:
-        return Options(tuple(texts), names, (), right, held, padded)
-    return Options(tuple(bare), names or _names_taken_off(texts, bare), tuple(texts), right, held, padded)
+        return Options(tuple(texts), names, (), right, held, padded, divided)
+    return Options(tuple(bare), names or _names_taken_off(texts, bare), tuple(texts), right, held, padded, divided)
 
 
 def _names_taken_off(texts: Sequence[str], bare: Sequence[str]) -> tuple[str, ...]:
@@ -184,6 +188,8 @@ def _from_value(value: object, *, scored: bool) -> _Given:
         text, value = value, _parsed(value)
         if isinstance(value, list) and len(value) == 1 and (parts := labelled_parts(text)) is not None:
             return [*parts.texts], [*parts.labels], ()
+        if isinstance(value, list) and len(value) == 1:
+            value = _divided(text) or value
     if value is not None and hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -323,6 +329,15 @@ def _parsed(text: str) -> Any:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return _lines(text)
+
+
+def _divided(cell: object) -> list[str]:
+    """The parts of a text in one line between bars, or else semicolons; empty without either."""
+    for sign in "|;" if isinstance(cell, str) and "\n" not in cell.strip() else "":
+        parts = [part.strip() for part in str(cell).strip(f" {sign}").split(sign)]
+        if len(parts) > 1 and all(parts):
+            return parts
+    return []
 
 
 def _lines(text: str) -> list[str]:

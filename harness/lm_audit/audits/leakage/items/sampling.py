@@ -157,6 +157,7 @@ class Reading:
         self._remarks.stripped += candidate.stripped
         self._remarks.cut += candidate.cut
         self._remarks.padded += candidate.padded
+        self._remarks.divided += candidate.divided
         if candidate.right is not None:
             self._marked.add(candidate.right, file, number)
         subject, forms = candidate.item.file, frozenset(candidate.answers)

@@ -68,7 +68,7 @@ class OptionRemarks:
     """Counts what was done to the options of questions."""
 
     def __init__(self) -> None:
-        self.stripped = self.cut = self.padded = 0
+        self.stripped = self.cut = self.padded = self.divided = 0
 
     def __iter__(self) -> Iterator[str]:
         if self.stripped:
@@ -78,5 +78,7 @@ class OptionRemarks:
             )
         if self.cut:
             yield f"{self.cut} questions listed their own options at their end; the list was cut off"
+        if self.divided:
+            yield f"the options of {self.divided} questions stand in one cell and were divided at | or ;"
         if self.padded:
             yield f"what only fills up the list of options (such as N/A) was left out of {self.padded} questions"

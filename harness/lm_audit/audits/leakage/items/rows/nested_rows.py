@@ -10,6 +10,7 @@ from typing import Any
 from lm_audit.audits.given.flat_columns import unflattened
 from lm_audit.audits.hub_rows import records, structured
 from lm_audit.audits.leakage.items.column_names import CONTEXTS, OPTION_LISTS
+from lm_audit.audits.leakage.items.columns import has_known_columns
 
 Row = Mapping[str, Any]
 
@@ -19,12 +20,15 @@ _SENTENCE = re.compile(r"inputsentence([1-9])")
 _STRUCTURES = ("question", *OPTION_LISTS)
 """What tables made of JSON spread over columns: "choices.text", "options.0", "question.stem"."""
 
+_RECORDS = ("data", "doc", "item", "example", "sample")
+"""What a record in a row is called that holds all of a question."""
+
 _SINGULAR = {"questions": "question", "answers": "answer"}
 
 
 def plain_rows(row: Row) -> Iterator[Row]:
     """The row as one row a question; the columns that are the same for all of them stand in each."""
-    row = {**row, **unflattened(row, _STRUCTURES)}
+    row = _unwrapped({**row, **unflattened(row, _STRUCTURES)})
     question = structured(row.get("question"))
     if isinstance(row.get("questions"), str | Mapping):  # as text, or as the hub stores lists of records
         asked = records(structured(row["questions"]))
@@ -36,6 +40,19 @@ def plain_rows(row: Row) -> Iterator[Row]:
         yield from _of_passage(row)
     else:
         yield _of_story(row) or row
+
+
+def _unwrapped(row: Row) -> Row:
+    """The row with the columns of the record in it that has a question's, where it has none itself."""
+    name = next((one for one in _RECORDS if isinstance(row.get(one), Mapping) and _is_known(tuple(row[one]))), None)
+    if name is None or _is_known(tuple(row)):
+        return row
+    return {**{other: value for other, value in row.items() if other != name}, **row[name]}
+
+
+@lru_cache(maxsize=64)
+def _is_known(names: tuple[str, ...]) -> bool:
+    return has_known_columns(names)
 
 
 def is_nested(row: Row) -> bool:
