@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from lm_audit.plugin.record.fingerprints import _paths
 from lm_audit.runstore.ledger import Ledger
 from lm_audit.runstore.merging.same_run import check_kin, member
 from lm_audit.shared.code_version import code_version, forget, package_digest
+from lm_audit.shared.reached.package_versions import versions_of_modules
 from lm_audit.shared.reached.sources import reachable
 from tests.plugin.toy_audit import audit_project, last_run, runs
 from tests.plugin.toy_run import REPOSITORY, environment, run_pytest
@@ -230,6 +234,64 @@ def test_code_on_the_path_counts_wherever_it_lies(
     (beside / "outside" / "part.py").write_text("VALUE = 0.7\n")
     forget()
     assert code_version(str(eval_file), str(tmp_path)) != before
+
+
+class Hook:
+    """How an editable install of several packages is found: by no folder of the path."""
+
+    def __init__(self, module: str, file: Path):
+        self.module, self.file = module, file
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        places = [str(self.file.parent)] if self.file.name == "__init__.py" else None
+        asked = name == self.module
+        return spec_from_file_location(name, self.file, submodule_search_locations=places) if asked else None
+
+
+@pytest.mark.parametrize("name", ["hooked/__init__.py", "hooked.py"])
+def test_code_that_an_import_hook_finds_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    (tmp_path / "project").mkdir()
+    eval_file = tmp_path / "project" / "test_x.py"
+    eval_file.write_text("import hooked\nfrom hooked.part import VALUE\nimport nowhere_at_all\n")
+    code = tmp_path / "elsewhere" / name
+    code.parent.mkdir(parents=True)
+    code.write_text("VALUE = 1\n")
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Hook("hooked", code)])
+    forget()
+    assert reachable(eval_file, eval_file.parent) == {eval_file, code}
+    before = code_version(str(eval_file), str(eval_file.parent))
+    code.write_text("VALUE = 2\n")
+    forget()
+    assert code_version(str(eval_file), str(eval_file.parent)) != before
+
+
+RECORD = "made_up.py,sha256={},9\n../../bin/made,sha256={},9\nmade_up-1.dist-info/METADATA,sha256={},9\nmade_up.pyc,,\n"
+
+
+def test_what_keeps_its_version_while_its_code_changes_counts_by_commit_or_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes from an index does not: its version is enough, and another machine may have it from elsewhere."""
+    site = tmp_path / "site-packages"
+    info = site / "made_up-1.dist-info"
+    info.mkdir(parents=True)
+    monkeypatch.syspath_prepend(site)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1\n")
+
+    def found(source: object, *digests: str) -> str:
+        (info / "direct_url.json").write_text(source if isinstance(source, str) else json.dumps(source))
+        (info / "RECORD").write_text(RECORD.format(*digests))
+        forget()
+        return versions_of_modules(["made_up"])["made_up"]
+
+    folder = {"url": "file:///x", "dir_info": {}}
+    assert found({"url": "x", "vcs_info": {"vcs": "git", "commit_id": "0123456789abcdef"}}, *"abc") == "1@0123456789ab"
+    assert found(folder, *"abc") == found(folder, *"axy") != found(folder, *"bbc")
+    for plain in ({"url": "x", "archive_info": {}}, {"url": "x", "dir_info": {"editable": True}}, "{", "[]", "{}"):
+        assert found(plain, *"abc") == "1"
+    (info / "direct_url.json").unlink()
+    forget()
+    assert versions_of_modules(["made_up"]) == {"made_up": "1"}
 
 
 def test_packages_that_an_eval_imports_count_by_their_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,17 @@
-"""The versions of the packages beneath, on which numbers hang as they do on the code."""
+"""The versions of the packages beneath, on which numbers hang as they do on the code.
+
+A version tells what an index hands out. What was installed from a repository or a folder keeps its version while its
+code changes (``5.0.0.dev0``): there the commit, or what the installed files are, stands behind it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, packages_distributions
 
 PACKAGES = (
     "torch", "transformers", "tokenizers", "safetensors", "sentencepiece", "gguf", "peft", "trl", "accelerate",
@@ -47,9 +53,29 @@ def _found(names: Iterable[str]) -> dict[str, str]:
 @cache
 def _version(name: str) -> str | None:
     try:
-        return version(name)
-    except (PackageNotFoundError, ValueError):
+        found = distribution(name)
+        number: str | None = found.version
+    except (PackageNotFoundError, ValueError, KeyError):
         return None
+    return None if number is None else f"{number}{_behind(found)}"
+
+
+def _behind(found: Distribution) -> str:
+    """What tells apart two installations of one version that come from a repository or a folder, else nothing.
+
+    Of an editable one the sources themselves tell (:mod:`lm_audit.shared.reached.sources`).
+    """
+    try:
+        source = json.loads(found.read_text("direct_url.json") or "{}")
+        folder, commit = source.get("dir_info"), (source.get("vcs_info") or {}).get("commit_id")
+        if commit is None and (folder is None or folder.get("editable")):
+            return ""
+    except (ValueError, AttributeError, OSError):
+        return ""
+    # Scripts lie above and name the interpreter of one machine; compiled files are listed without a digest.
+    record = (line for line in (found.read_text("RECORD") or "").splitlines() if not line.startswith(".."))
+    files = sorted(line for line in record if ",sha256=" in line and ".dist-info/" not in line)
+    return f"@{str(commit)[:12] if commit else hashlib.sha256(chr(10).join(files).encode()).hexdigest()[:12]}"
 
 
 @cache

@@ -7,6 +7,7 @@ import sys
 import sysconfig
 from collections.abc import Container, Iterable, Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from lm_audit.shared.reached.package_versions import PACKAGES
@@ -21,6 +22,7 @@ _SKIPPED = {"__pycache__", ".git", ".venv", "site-packages", "node_modules"}
 def forget() -> None:
     """Look at the sources anew: they may have changed since an earlier session of this process."""
     _mentioned.cache_clear()
+    _hooked_homes.cache_clear()
 
 
 def reachable(eval_file: Path, root: Path, known: Container[Path] = (), plugins: Iterable[Path] = ()) -> set[Path]:
@@ -112,9 +114,22 @@ def _absolute(name: str, homes: Iterable[Path]) -> list[Path]:
     Only then: pytest puts the folders of other eval files there too, and which ones hangs on what was selected.
     """
     found = [file for home in homes for file in _module_files(home, name)]
-    if found or name.partition(".")[0] in _TOLD_OTHERWISE:
+    top = name.partition(".")[0]
+    if found or top in _TOLD_OTHERWISE:
         return found
-    return next((files for home in _given_homes(tuple(sys.path)) if (files := [*_module_files(home, name)])), [])
+    given = (*_given_homes(tuple(sys.path)), *_hooked_homes(top))
+    return next((files for home in given if (files := [*_module_files(home, name)])), [])
+
+
+@cache
+def _hooked_homes(top: str) -> tuple[Path, ...]:
+    """The folder in which an import hook finds a module that no folder of the path has: that of an editable install."""
+    try:
+        spec = None if top in sys.stdlib_module_names else find_spec(top)
+    except (ImportError, ValueError, AttributeError):
+        return ()
+    places = [*(spec.submodule_search_locations or ()), spec.origin or ""] if spec else []
+    return _given_homes(tuple(str(Path(place).parent) for place in places[:1] if Path(place).is_absolute()))
 
 
 @cache
