@@ -11,9 +11,11 @@ import pytest
 
 from lm_audit.audits.needle import Haystack, NeedleTask, build_sample
 from lm_audit.audits.needle.haystack.sources import embedded_essay
+from lm_audit.audits.needle.samples.building import TooShort
 from lm_audit.audits.needle.samples.prompt_tokens import is_additive, measure_whole
 from lm_audit.audits.needle.samples.sample import Sample, hash_ids
 from lm_audit.errors import DataError, UsageError
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.text.tokenizer import Tokenizer
 from tests.audits.needle.text.needle_tokenizers import CHINESE, KINDS, small_tokenizer
 from tests.shared_data import golden_file, shared
@@ -170,6 +172,24 @@ def test_tokenizer_without_offsets_fits_too() -> None:
     sample, other = build_sample(haystack, **arguments), build_sample(fast, **arguments)
     assert 898 <= sample.actual_length <= 900
     assert abs(sample.actual_position - other.actual_position) < 5
+
+
+@pytest.mark.parametrize("depth", [0.0, 50.0, 100.0])
+def test_every_length_from_the_smallest_on_can_be_made(depth: float) -> None:
+    """Of a tokenizer of bytes, where no word of the haystack has room yet, and part of one has to do."""
+    haystack = tokenised(ESSAY, byte_tokenizer(512))
+    given: dict[str, Any] = {"depth": depth, "needle": NeedleTask(), "seed": 4, "tokens_to_generate": 16}
+    made = 0
+    for length in range(372, 402):
+        try:
+            sample = build_sample(haystack, length=length, **given)
+        except TooShort as error:  # needles are drawn anew for each length, some of a longer word
+            assert error.smallest > length
+            continue
+        made += 1
+        assert length - 2 <= sample.actual_length <= length
+        assert all(needle in sample.input for needle in sample.needles)
+    assert made >= 12
 
 
 def test_several_needles_stand_each_at_its_own_depth() -> None:

@@ -68,7 +68,7 @@ def compose(haystack: Haystack, window: Window, needles: Sequence[str], places: 
         if pieces:
             pieces.append(Piece(_separator(haystack, window, done)))
         pieces.append(Piece(needles[number], needle=number))
-    if done < window.units or (not pieces and window.extra):
+    if done < window.units or (window.extra and not window.units):
         if pieces:
             pieces.append(Piece(_separator(haystack, window, done)))
         _add_run(haystack, window, pieces, done, window.units)
