@@ -11,6 +11,7 @@ import pytest
 
 from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
 from lm_audit.audits.bias.benchmarks.rows import load_rows
+from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.errors import DataError
 
 
@@ -110,3 +111,45 @@ def test_one_row_an_answer_is_told_so(tmp_path: Path) -> None:
         DataError, match=r"lacks \['ans0', 'ans1', 'ans2'\].*a question with its three answers in one row"
     ):
         load_rows(tmp_path / "long.jsonl", "bbq")
+
+
+LABELS = ("stereotype", "anti-stereotype", "unrelated")
+
+
+def _stereoset(name: str) -> dict[str, str]:
+    """A row of StereoSet, its three sentences under columns of the form ``name`` or a column for each label."""
+    row = {"target": "aunt", "bias_type": "gender", "context": "My aunt is BLANK."}
+    texts = [f"My aunt is {word}." for word in ("weak", "strong", "blue")]
+    if "{" not in name:
+        return row | {name + label: text for label, text in zip(LABELS, texts, strict=True)}
+    if "{k}" not in name:
+        return row | {name.format(field="sentence"): repr(texts), name.format(field="gold_label"): repr([*LABELS])}
+    for k, (label, text) in enumerate(zip(LABELS, texts, strict=True)):
+        row |= {name.format(k=k, field="sentence"): text, name.format(k=k, field="gold_label"): label}
+        row |= {name.format(k=k, field="labels") + ".0.label": "unrelated", name.format(k=k, field="id"): f"a{k}"}
+    return row
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sentences.{k}.{field}", "sentences_{k}_{field}", "sentences/{k}/{field}", "sentences[{k}].{field}",
+     "sentences.{field}.{k}", "sentences.{field}", ""],
+)  # fmt: skip
+def test_the_sentences_of_stereoset_in_columns(tmp_path: Path, name: str) -> None:
+    pandas.DataFrame([_stereoset(name)]).to_csv(tmp_path / "set.csv", index=False)
+    items, excluded = parse_stereoset(load_rows(tmp_path / "set.csv", "stereoset"))
+    read = [(item.stereotype, item.anti_stereotype, item.unrelated) for item in items]
+    assert not excluded and read == [("My aunt is weak.", "My aunt is strong.", "My aunt is blue.")]
+
+
+def test_a_row_a_sentence_is_refused_with_the_forms_that_are_read(tmp_path: Path) -> None:
+    row = {"target": "aunt", "bias_type": "gender", "context": "My aunt is BLANK.", "sentence": "x", "gold_label": "y"}
+    pandas.DataFrame([row]).to_csv(tmp_path / "set.csv", index=False)
+    with pytest.raises(DataError, match=r"columns stereotype, anti-stereotype and unrelated; it has \['target', "):
+        load_rows(tmp_path / "set.csv", "stereoset")
+
+
+def test_names_of_columns_in_other_capitals(tmp_path: Path) -> None:
+    row = {"Sent_More": "a b", " sent less": "a c", "Stereo_Antistereo": "stereo", "Bias Type": "age"}
+    pandas.DataFrame([row]).to_csv(tmp_path / "set.csv", index=False)
+    assert load_rows(tmp_path / "set.csv", "crows_pairs")[0]["sent_less"] == "a c"

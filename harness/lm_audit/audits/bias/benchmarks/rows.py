@@ -24,6 +24,7 @@ from lm_audit.audits.bias.benchmarks.formats import (
     winobias_lines,
 )
 from lm_audit.audits.bias.benchmarks.published_columns import COLUMNS
+from lm_audit.audits.bias.benchmarks.stereoset.spread import sentences_of
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed
 from lm_audit.audits.given.columnar_rows import COLUMNAR, NO_ROWS, columnar_rows, saved_parts, saved_rows
 from lm_audit.audits.given.flat_columns import unflattened
@@ -46,7 +47,11 @@ Row = dict[str, Any]
 
 KINDS = tuple(COLUMNS)
 
-_OTHER_NAMES = {"bbq": {"answer_label": "label"}, "cbbq": {"answer_label": "label"}}
+_OTHER_NAMES = {
+    "bbq": {"answer_label": "label"},
+    "cbbq": {"answer_label": "label"},
+    "winobias": {"polarity": "condition"},
+}
 """Columns that copies of a set call otherwise."""
 
 _NESTED = {
@@ -216,7 +221,7 @@ def _from_hub(source: HubSet, kind: str) -> Iterator[Row]:
 def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: str | None = None) -> Iterator[Row]:
     """Rows in the published form; the first place where one is not stops the reading."""
     for number, raw in numbered:
-        row: Row = {str(key).lstrip("\ufeff"): value for key, value in raw.items()}
+        row: Row = {_as_published(str(key), kind, raw): value for key, value in raw.items()}
         for other, column in _OTHER_NAMES.get(kind, {}).items():
             if row.get(column) is None and row.get(other) is not None:
                 row[column] = row[other]
@@ -228,7 +233,8 @@ def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: st
         if kind == "bbq":
             row.update(in_columns_of_bbq(row))
         if kind == "stereoset":
-            row["sentences"] = records(row.get("sentences"))
+            given = row.get("sentences")
+            row["sentences"] = sentences_of(row) if given is None else records(given)
             if config in ("intrasentence", "intersentence"):
                 row.setdefault("task", config)
         if kind == "winobias":
@@ -236,9 +242,23 @@ def _rows(numbered: Numbered, kind: str, name: str, file: str | Path, config: st
         missing = [column for column in COLUMNS[kind] if row.get(column) is None]
         if missing:
             rows = f"{kind} rows have {list(COLUMNS[kind])}"
-            hint = ", a question with its three answers in one row" if "ans0" in missing else ""
-            raise DataError(f"lacks {missing}; {rows}{hint}", file=file, row=number)
+            hint = next((text for column, text in _HINTS.items() if column in missing), "")
+            raise DataError(f"lacks {missing}; {rows}{hint}; it has {list(raw)[:20]}", file=file, row=number)
         yield {**row, "_file": name, "_row": number}
+
+
+_HINTS = {
+    "ans0": ", a question with its three answers in one row",
+    "sentences": ", a context in one row with its three sentences: as a list of records of sentence and gold_label, or "
+    "in columns stereotype, anti-stereotype and unrelated",
+}
+
+
+def _as_published(name: str, kind: str, row: Mapping[str, Any]) -> str:
+    """A column's name, or the published one where it differs from it in white space and capitals alone."""
+    name = name.lstrip("\ufeff")
+    plain = "_".join(name.lower().split())
+    return plain if plain in COLUMNS[kind] and plain not in row else name
 
 
 def _winobias(row: Mapping[str, Any], config: str | None, file: str | Path, number: int) -> Row:
