@@ -327,7 +327,8 @@ def kinds() -> Iterator[Kind]:
     two_way = MetricSource.mean("v", clusters=("r", "c"))
     for sd in (0.0, 0.5, 1.0):
         yield Kind("crossed mean", f"12 x 12, cluster SD {sd}", two_way, crossed(12, 12, sd))
-    yield Kind("crossed mean", "6 x 13, cluster SD 1.0", two_way, crossed(6, 13, 1.0))
+    for columns in (13, 40, 80):
+        yield Kind("crossed mean", f"6 x {columns}, cluster SD 1.0", two_way, crossed(6, columns, 1.0))
     disparity = MetricSource("max_min", "v", options={"group": "g"}, clusters=("r", "c"))
     yield Kind("crossed max_min", "3 groups, 8 x 8, cluster SD 0.5", disparity, crossed(8, 8, 0.5, 3))
     yield Kind("crossed max_min", "9 groups, 6 x 12, cluster SD 0.5", disparity, crossed(6, 12, 0.5, 9))

@@ -17,7 +17,7 @@ from coverage_rows import Row, generator, markdown
 
 from lm_audit.stats import two_way_mean
 
-SHAPES = ((6, 6), (6, 13), (8, 8), (12, 13), (24, 24))
+SHAPES = ((6, 6), (6, 13), (8, 8), (12, 13), (24, 24), (6, 40), (6, 80))
 SPREADS = ((0.0, 0.0, 1.0), (0.3, 0.3, 1.0), (1.0, 1.0, 1.0), (1.0, 1.0, 0.1), (1.0, 0.0, 1.0), (1.0, 0.3, 0.5))
 """Standard deviations of rows, of columns, of single cells."""
 

@@ -18,6 +18,7 @@ from lm_audit.sources.moved import ROUNDED, _spread
 from lm_audit.sources.spread import Spread
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import Estimate
+from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 
 Rows = list[dict[str, Any]]
 SOURCE = MetricSource.mean("v")
@@ -319,7 +320,7 @@ def test_two_crossed_factors_have_the_two_way_t() -> None:
     by_row, by_column = steps.mean(axis=1).var(ddof=1) / 6, steps.mean(axis=0).var(ddof=1) / 7
     rest = steps - steps.mean(axis=1, keepdims=True) - steps.mean(axis=0) + steps.mean()
     variance = by_row + by_column - (rest**2).sum() / 30 / 42
-    df = variance**2 / (by_row**2 / 5 + by_column**2 / 6)
+    df = degrees_of_freedom([(by_row / variance, 5), (by_column / variance, 6)])
     assert (found.difference.value, found.error, found.df) == pytest.approx((steps.mean(), variance**0.5, df))
     assert (found.p, found.floor) == pytest.approx((2 * t.sf(abs(steps.mean()) / variance**0.5, df), 0.0))
     assert (found.clusters, found.difference.method) == (6, "paired, two-way t of 6 x 7 clusters")
@@ -537,7 +538,9 @@ def test_a_change_is_smaller_than_a_margin_by_two_one_sided_tests() -> None:
 
 def test_the_spread_of_a_difference_of_independent_values() -> None:
     found = _sum(Spread(3.0, 5, 9), Spread(1.0, 10, 7))
-    assert (found.variance, found.df, found.clusters) == pytest.approx((4.0, 1 / (0.75**2 / 5 + 0.25**2 / 10), 7))
+    assert (found.variance, found.df, found.clusters) == pytest.approx(
+        (4.0, degrees_of_freedom([(0.75, 5), (0.25, 10)]), 7)
+    )
     assert _sum(Spread(0.0, 5, 9), Spread(0.0, 10, 7)) == Spread(0.0, 5.0, 7)
     assert _sum(Spread(0.0, 5, 9), Spread(2.0, 10, 7)) == Spread(2.0, 10.0, 7)
     assert _error(Spread(4.0, 5, 9)) == {"error": 2.0, "df": 5}

@@ -13,6 +13,7 @@ from lm_audit.sources import spread
 from lm_audit.sources.clusters import Clustering
 from lm_audit.sources.spread import Spread, spread_of
 from lm_audit.sources.units import Floats
+from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 
 VALUES = np.array([3.0, -1.0, 4.0, 1.5, -5.0, 9.0, 2.0, 6.5, 5.0, -3.5, 8.0, 0.5])
 DOZEN = np.arange(12)
@@ -95,7 +96,7 @@ def test_crossed_factors_add_up_and_what_both_hold_is_taken_off_once(shape: tupl
     by_row, by_column, rest = anova(table)
     wanted = max(by_row + by_column - rest, by_row, by_column)
     assert found.variance == pytest.approx(wanted)
-    df = 1 / ((by_row / wanted) ** 2 / (shape[0] - 1) + (by_column / wanted) ** 2 / (shape[1] - 1))
+    df = degrees_of_freedom([(by_row / wanted, shape[0] - 1), (by_column / wanted, shape[1] - 1)])
     assert found.df == pytest.approx(df) and found.clusters == min(shape)
 
 

@@ -234,7 +234,7 @@ def test_many_values_take_bounded_memory() -> None:
             "statistic is 'mode', must be a callable or one of mean, median",
         ),
         (lambda: hs.bootstrap_ci([1.0], confidence=95, seed=0), "confidence is 95, must lie strictly between 0 and 1"),
-        (lambda: hs.bootstrap_ci([1.0, 2.0], n_resamples=0, seed=0), "n_resamples is 0, at least 1"),
+        (lambda: hs.bootstrap_ci([1.0, 2.0], n_resamples=0, seed=0), "n_resamples must be at least 1"),
         (lambda: hs.bootstrap_ci([[1.0]], seed=0), r"data has shape \(1, 1\)"),
         (lambda: hs.bootstrap_crossed([[1.0]], method="BCa", seed=0), "percentile limits only"),
         (lambda: hs.bootstrap_clustered([1.0], [1, 2], seed=0), "values has 1 elements, clusters has 2 labels"),

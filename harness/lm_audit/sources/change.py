@@ -26,6 +26,7 @@ from lm_audit.sources.record import MetricSource
 from lm_audit.sources.spread import ROUGH, Spread, spread_of
 from lm_audit.sources.statistics import STATISTICS, Evaluate, group_means
 from lm_audit.sources.units import Floats, Mask, RowTable, Units
+from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 from lm_audit.stats.estimate import Estimate
 
 Basis = Literal["paired", "two samples"]
@@ -384,10 +385,11 @@ def _least(first: Clustering, second: Clustering) -> float:
 
 
 def _sum(first: Spread, second: Spread) -> Spread:
-    """Variance of a difference of independent statistics, with Welch's degrees of freedom."""
+    """Variance of a difference of independent statistics, with Welch's degrees of freedom to the second order."""
     variance = first.variance + second.variance
-    below = sum((part.variance / variance) ** 2 / part.df for part in (first, second) if part.variance > 0)
-    df = 1 / below if below > 0 else float(min(first.df, second.df))
+    df = float(min(first.df, second.df))
+    if variance > 0:
+        df = degrees_of_freedom((part.variance / variance, part.df) for part in (first, second))
     return Spread(variance, df, min(first.clusters, second.clusters))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lm_audit.sources.clusters import Clustering
 from lm_audit.sources.units import Floats
+from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 
 ROUGH = frozenset({"quantile", "median", "max_min", "tpr_at_fpr", "exposure"})
 """Statistics that do not change smoothly with their units: the jackknife fails them, the bootstrap does not."""
@@ -39,7 +40,8 @@ def spread_of(
 
     Of crossed factors: rows plus columns minus what both hold twice (Cameron, Gelbach and Miller 2011), of cells what
     is left around rows and columns (:func:`_around_both`); but no less than the larger of the first two. Degrees of
-    freedom by Satterthwaite, of the sum that is used; the jackknife by Efron and Tibshirani 1993, 11.5.
+    freedom are those of the sum that is used (:func:`~lm_audit.stats.degrees_of_freedom.degrees_of_freedom`); the
+    jackknife by Efron and Tibshirani 1993, 11.5.
     """
     find = _bootstrap if rough else _jackknife
     rows, *others = (find(statistic, clustering, seed) for clustering in clusterings[:2])
@@ -48,9 +50,9 @@ def spread_of(
     columns = others[0]
     twice = find(statistic, clusterings[2], seed).variance if rough else _around_both(statistic, clusterings)
     variance = max(rows.variance + columns.variance - twice, rows.variance, columns.variance)
-    # Shares of the variance: squares of very large or small variances are no numbers.
-    below = sum((part.variance / variance) ** 2 / part.df for part in (rows, columns)) if variance > 0 else 0.0
-    df = 1 / below if below > 0 else min(rows.df, columns.df)
+    df = min(rows.df, columns.df)
+    if 0 < variance < np.inf:
+        df = degrees_of_freedom((part.variance / variance, part.df) for part in (rows, columns))
     return Spread(variance, df, min(rows.clusters, columns.clusters))
 
 
@@ -97,8 +99,9 @@ def _jackknife(statistic: Callable[[Floats], Floats], clustering: Clustering, se
         part = (len(own) - 1) / len(own) * float(((own - own.mean()) ** 2).sum())
         parts.append((part, len(own) - 1))
     variance = sum(part for part, _ in parts)
-    satterthwaite = sum((part / variance) ** 2 / df for part, df in parts) if 0 < variance < np.inf else 0.0
-    df = 1 / satterthwaite if satterthwaite > 0 else float(count - 1)
+    df = float(count - 1)
+    if 0 < variance < np.inf:
+        df = degrees_of_freedom((part / variance, own) for part, own in parts)
     return Spread(variance, df, _smallest(clustering))
 
 

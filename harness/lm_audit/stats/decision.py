@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from lm_audit.stats.checked import checked
+
 Category = Literal["negligible", "small", "medium", "large", "not_estimable"]
 
 PRACTICAL = 0.2
@@ -24,6 +26,7 @@ class Decision:
     note: str | None = None
 
 
+@checked
 def decide(low: float | None, high: float | None, effect: float | None) -> Decision:
     """Whether an interval excludes 0 and an effect matters.
 

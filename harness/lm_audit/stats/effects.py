@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lm_audit.stats.checked import checked
 from lm_audit.stats.inputs import Array, large_exponent, paired_arrays, rounding
 from lm_audit.stats.shares.proportions import sign_test_p
 
@@ -68,6 +69,7 @@ class PairedEffect:
     note: str | None = None
 
 
+@checked
 def paired_effect(a: ArrayLike, b: ArrayLike) -> PairedEffect:
     """The effect sizes of paired values, b minus a.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,19 +12,25 @@ from numpy.typing import ArrayLike
 from lm_audit.errors import UsageError
 from lm_audit.stats.bootstrap.limits import Resampled, bootstrap_interval, rescaled, resolve_method
 from lm_audit.stats.bootstrap.resampling import as_float, counts_of, index_batches, leave_one_out, paired_batches
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array, large_exponent
+from lm_audit.stats.inputs import Array, Integers, cluster_numbers, finite_array, large_exponent
 from lm_audit.stats.means.independent import mean_interval
 from lm_audit.stats.means.two_way import ENOUGH, FEWEST, two_way_t
 
 MANY = 30
-"""Clusters from which on percentiles of the bootstrap cover as they should."""
+"""Clusters, or of uneven ones as many as they are worth, from which on percentiles of the bootstrap cover as they
+should."""
+
+DRAWS = 799
+"""Resamples for a standard error, which needs far fewer than a percentile."""
 
 Aggregate = str | Callable[[Any], Any]
 
 
+@checked
 def bootstrap_clustered(
     values: ArrayLike,
     clusters: Sequence[Hashable] | ArrayLike,
@@ -39,13 +45,12 @@ def bootstrap_clustered(
 
     ``values`` and ``clusters`` (one label a value) have shape (n,). ``statistic`` is "mean" or a callable of the pooled
     values. Clusters are numbered by first appearance. ``method`` is "percentile" or "BCa"; without it a mean has the
-    interval of :func:`mean_interval`, anything else t times the jackknife's standard error over clusters up to 30 of
-    them (degrees of freedom: Kish's effective number of clusters minus 1) and percentiles from there on, and below 6
-    clusters there is none. One cluster gives no interval. ``n`` counts
-    the values. Raises ``UsageError`` where lengths differ. Sources: Davison and Hinkley 1997, 3.8 (strategy 1); Efron
-    and Tibshirani 1993, 11.5.
+    interval of :func:`mean_interval`, anything else t times its standard error over clusters (the larger of jackknife's
+    and bootstrap's; degrees of freedom: Kish's effective number of clusters minus 1) where they are worth fewer than 30
+    equal ones, and percentiles from there on; below 6 clusters there is none. One cluster gives no interval. ``n``
+    counts the values. Raises ``UsageError`` where lengths differ. Sources: Davison and Hinkley 1997, 3.8 (strategy 1);
+    Efron and Tibshirani 1993, 11.5.
     """
-    check_share("confidence", confidence)
     chosen = method is not None
     method = resolve_method(method or "percentile")
     array = finite_array(values, "values")
@@ -60,14 +65,15 @@ def bootstrap_clustered(
     labels = cluster_numbers(clusters)
     groups = [array[labels == number] for number in range(labels.max() + 1)]
     with np.errstate(all="ignore"):
-        if not chosen and 1 < len(groups) < MANY:
-            return _by_jackknife(array, groups, _aggregate(statistic), confidence)
+        if not chosen and len(groups) > 1 and _worth(groups) < MANY:
+            return _by_t(array, groups, _aggregate(statistic), confidence, n_resamples, seed)
         resampled = _resample_clusters(array, groups, _aggregate(statistic), statistic == "mean", n_resamples, seed)
         if len(groups) == 1:
             return _without_interval(resampled.value, len(array), "one cluster: no interval", confidence, 1)
         return bootstrap_interval(resampled, confidence=confidence, method=method)
 
 
+@checked
 def bootstrap_crossed(
     table: ArrayLike,
     statistic: Aggregate = "mean",
@@ -84,7 +90,6 @@ def bootstrap_crossed(
     has those of :func:`lm_audit.stats.means.two_way.two_way_t` with fewer than 8 rows or columns, and below 6 there is
     no interval. One row or column gives none. Source: Owen 2007, "The pigeonhole bootstrap".
     """
-    check_share("confidence", confidence)
     chosen = method is not None
     method = resolve_method(method or "percentile")
     if method != "percentile":
@@ -113,14 +118,14 @@ def bootstrap_crossed(
         )
 
 
+@checked
 def two_way_mean(table: ArrayLike, *, confidence: float = 0.95) -> Estimate:
     """The mean of a (rows, columns) table with its two-way t interval, from 6 rows and columns on.
 
-    The variance is that of the row means plus that of the column means minus that of the cells (Cameron, Gelbach and
-    Miller 2011), with Satterthwaite's degrees of freedom. NaN or infinity: no value.
+    The variance is that of the row means plus that of the column means minus what both hold twice
+    (:func:`~lm_audit.stats.means.two_way.two_way_variance`). NaN or infinity: no value.
     """
-    check_share("confidence", confidence)
-    cells = finite_table(table)
+    cells = finite_table(table, "rows and columns")
     if isinstance(cells, str):
         return Estimate.not_estimable(cells, n=np.size(table), method="two-way t", confidence=confidence)
     return _two_way_t_of(cells, confidence)
@@ -144,13 +149,19 @@ def crossed_distribution(cells: Array, statistic: Aggregate, *, n_resamples: int
     return np.concatenate(pieces)
 
 
-def finite_table(table: ArrayLike) -> Array | str:
-    """A table of two or more axes as float64, or why it cannot be used, with the place of the first bad cell."""
+TABLE_METHODS = ("bootstrap", "t")
+"""What a mean of a table may be tested by."""
+
+Axes = Literal["rows and columns", "groups, rows and columns"]
+
+
+def finite_table(table: ArrayLike, axes: Axes | None = None) -> Array | str:
+    """A table of these ``axes`` (or of two and more) as float64, or why it cannot be used, with the first bad cell."""
     cells = np.asarray(table, dtype=np.float64)
     if cells.size == 0:
         return "the table is empty"
-    if cells.ndim < 2:
-        raise UsageError(f"table has shape {cells.shape}; rows and columns are needed")
+    if cells.ndim < 2 or (axes is not None and cells.ndim != 2 + axes.count(",")):
+        raise UsageError(f"table has shape {cells.shape}; {axes or 'rows and columns'} are needed")
     bad = np.argwhere(~np.isfinite(cells))
     if len(bad):
         return f"the table holds {cells[tuple(bad[0])]} at {tuple(map(int, bad[0]))} ({len(bad)} cells not finite)"
@@ -181,13 +192,20 @@ def _resample_clusters(
     )
 
 
-def _by_jackknife(array: Array, groups: list[Array], function: Callable[[Any], Any], confidence: float) -> Estimate:
-    """Student's limits with the jackknife's standard error, each cluster left out once."""
+def _by_t(
+    array: Array, groups: list[Array], function: Callable[[Any], Any], confidence: float, n_resamples: int, seed: int
+) -> Estimate:
+    """Student's limits with the standard error of the jackknife or the bootstrap, whichever is the larger.
+
+    The jackknife fails what does not change smoothly: of medians and quantiles it covers 83 to 93 %, the bootstrap's
+    standard error 91 to 97, both together 94 to 97 (6 to 40 clusters of 5 values, or of 1 to 20).
+    """
     from scipy.special import stdtrit
 
     count, value = len(groups), as_float(function(array))
     bare = _without_interval(value, len(array), f"{count} clusters give no interval, {FEWEST} do", confidence, count)
-    bare = replace(bare, method=f"jackknife t, {count} clusters left out in turn", fewest=FEWEST_CLUSTERS)
+    bare = replace(bare, method=f"t with the larger standard error of jackknife and bootstrap, {count} clusters")
+    bare = replace(bare, fewest=FEWEST_CLUSTERS)
     if bare.value is None:
         return bare
     rest = [np.concatenate([*groups[:out], *groups[out + 1 :]]) for out in range(count)]
@@ -199,11 +217,18 @@ def _by_jackknife(array: Array, groups: list[Array], function: Callable[[Any], A
         return bare
     if not np.isfinite(error):
         return replace(bare, note="without one of the clusters there is no value: no interval")
-    sizes = np.array([len(group) for group in groups], dtype=np.float64)
-    # Clusters of uneven size tell of the spread as fewer even ones do (Kish's effective number).
-    df = max(1.0, effective_number(sizes) - 1)
-    half = float(stdtrit(df, (1 + confidence) / 2)) * error
+    draws = _resample_clusters(array, groups, function, False, min(n_resamples, DRAWS), seed).distribution
+    if (drawn := draws[np.isfinite(draws)]).size > 1:
+        # The bootstrap's variance divides by the number of clusters where one less is due.
+        error = max(error, float(drawn.std(ddof=1)) * (count / (count - 1)) ** 0.5)
+    # Clusters of uneven size tell of the spread as fewer even ones do.
+    half = float(stdtrit(max(1.0, _worth(groups) - 1), (1 + confidence) / 2)) * error
     return replace(bare, low=value - half, high=value + half, note=None)
+
+
+def _worth(groups: list[Array]) -> float:
+    """How many clusters of one size they are worth (Kish's effective number)."""
+    return effective_number(np.array([len(group) for group in groups], dtype=np.float64))
 
 
 def _scheme(groups: list[Array]) -> str:

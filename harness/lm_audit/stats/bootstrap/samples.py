@@ -14,21 +14,22 @@ from lm_audit.stats.bootstrap.limits import Resampled, bootstrap_interval, resca
 from lm_audit.stats.bootstrap.resampling import (
     Statistic,
     as_float,
-    check_resamples,
     evaluate,
     index_batches,
     leave_one_out,
     paired_batches,
     takes_axis,
 )
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, finite_array, large_exponent, paired_arrays, two_groups
+from lm_audit.stats.inputs import Array, finite_array, large_exponent, paired_arrays, two_groups
 from lm_audit.stats.ranking.scores import auc_of, average_precision_of, pr_auc, roc_auc
 
 FEW = 8
 """Below this many values the bootstrap spread is far too small: no interval, or if it was asked for by name a note."""
 
 
+@checked
 def bootstrap_ci(
     values: ArrayLike,
     statistic: Statistic = "mean",
@@ -48,8 +49,6 @@ def bootstrap_ci(
     infinity give no value. Raises ``UsageError`` for an unknown method or statistic. Source: Efron 1987; agrees with
     ``scipy.stats.bootstrap``.
     """
-    check_share("confidence", confidence)
-    check_resamples(n_resamples)
     chosen = method is not None
     method = resolve_method(method or "BCa")
     function = _one_sample(statistic)
@@ -76,6 +75,7 @@ def bootstrap_ci(
     return _remark_few(found) if chosen else _without_width(found)
 
 
+@checked
 def bootstrap_paired(a: ArrayLike, b: ArrayLike, statistic: Statistic = "mean", **options: Any) -> Estimate:
     """The statistic of the differences b minus a, pairs resampled; options as in :func:`bootstrap_ci`."""
     pair = paired_arrays(a, b)
@@ -85,6 +85,7 @@ def bootstrap_paired(a: ArrayLike, b: ArrayLike, statistic: Statistic = "mean", 
         return bootstrap_ci(pair[1] - pair[0], statistic, **options)
 
 
+@checked
 def bootstrap_two_sample(
     member_scores: ArrayLike,
     control_scores: ArrayLike,
@@ -104,7 +105,6 @@ def bootstrap_two_sample(
     none where a side has fewer than 8 values or no resample differs. A side with one value gives no interval. Raises
     ``UsageError`` for an unknown method or statistic.
     """
-    check_share("confidence", confidence)
     chosen = method is not None
     method = resolve_method(method or "percentile")
     function = _two_sample(statistic)

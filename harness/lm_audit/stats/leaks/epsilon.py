@@ -6,14 +6,16 @@ import math
 
 import numpy as np
 
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import check_share, first_reason, no_p_value, number, p_value, whole
+from lm_audit.stats.inputs import first_reason, no_p_value, number, p_value, whole
 from lm_audit.stats.shares.proportions import clopper_pearson
 
 PRECISION = 1e-10
 """Width in epsilon at which bisection stops."""
 
 
+@checked
 def one_run_p_value(m: int, r: int, v: int, eps: float, delta: float) -> Estimate:
     """p-value of "the training is (eps, delta)-private" after v of r guesses about m canaries were right.
 
@@ -30,12 +32,12 @@ def one_run_p_value(m: int, r: int, v: int, eps: float, delta: float) -> Estimat
     return p_value(_one_run_p(*counts, float(eps), float(delta)), n=counts[0], method=method)
 
 
+@checked
 def one_run_epsilon(m: int, r: int, v: int, delta: float, confidence: float = 0.95) -> Estimate:
     """The largest epsilon that :func:`one_run_p_value` rejects at 1 - ``confidence``: a lower bound at that confidence.
 
     ``value`` and ``low`` are the bound; the note gives the largest that r right guesses could have shown.
     """
-    check_share("confidence", confidence)
     level = 1 - confidence
     method, counts, loss = "one-run audit", _guesses(m, r, v), number("delta", delta, low=0, high=1)
     if isinstance(counts, str) or isinstance(loss, str):
@@ -45,6 +47,7 @@ def one_run_epsilon(m: int, r: int, v: int, delta: float, confidence: float = 0.
     return _bound(bound, counts[0], confidence, method, note)
 
 
+@checked
 def epsilon_from_rates(
     tp: int, n_member: int, fp: int, n_control: int, delta: float, confidence: float = 0.95
 ) -> Estimate:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lm_audit.errors import UsageError
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import (
     Array,
-    check_share,
     finite_array,
     first_reason,
     large_exponent,
@@ -47,6 +48,7 @@ class SampledExposure:
     note: str | None = None
 
 
+@checked
 def exposure_exact(rank: int, space_size: int) -> Estimate:
     """log2(space_size) - log2(rank) in bits, for a secret's rank (1 = likeliest) among all space_size candidates.
 
@@ -61,14 +63,18 @@ def exposure_exact(rank: int, space_size: int) -> Estimate:
     return _bits(bits, "exact exposure", n=size, note=f"at most {cap:.2f} bits in a space of {size}")
 
 
+@checked
 def even_rank_bits(places: int) -> float:
     """Mean bits of a secret whose rank is any of ``places`` with equal chance: log2(places) - log2(places!) / places.
 
     Near log2(e) = 1.44 among many, less among few: 1.42 among 201, 1.20 among 13.
     """
+    if not isinstance(whole("places", places, low=1), int):
+        raise UsageError(f"places must be a whole number of at least 1, got {places}")
     return math.log2(places) - math.lgamma(places + 1) / math.log(2) / places
 
 
+@checked
 def exposure_sampled(canary_losses: ArrayLike, reference_losses: ArrayLike) -> list[SampledExposure]:
     """The exposure of each canary among sampled references, in the order given. Losses: lower is likelier."""
     canaries = np.atleast_1d(np.asarray(canary_losses, dtype=np.float64))
@@ -78,6 +84,7 @@ def exposure_sampled(canary_losses: ArrayLike, reference_losses: ArrayLike) -> l
     return [_ranked(float(loss), np.sort(references)) for loss in canaries]
 
 
+@checked
 def mean_exposure(
     canary_losses: ArrayLike,
     reference_losses: ArrayLike,
@@ -94,7 +101,6 @@ def mean_exposure(
     references give no interval. The value belongs to this number of references: another number has another cap, and
     another ``chance`` (:func:`even_rank_bits`).
     """
-    check_share("confidence", confidence)
     method = "mean exposure"
     fields: dict[str, Any] = {"unit": "bits", "better": "lower", "confidence": confidence}
     canaries, references = finite_array(canary_losses, "canary_losses"), finite_array(reference_losses, "references")
@@ -126,6 +132,7 @@ def mean_exposure(
     )
 
 
+@checked
 def exposure_extrapolated(canary_losses: ArrayLike, reference_losses: ArrayLike) -> list[Estimate]:
     """-log2 of the probability of a loss as low as each canary's, under a skew-normal fit to the reference losses;
     bits.
@@ -152,8 +159,12 @@ def exposure_extrapolated(canary_losses: ArrayLike, reference_losses: ArrayLike)
     return answers
 
 
+@checked
 def fit_skew_normal(losses: Array) -> tuple[float, float, float] | str:
     """Shape, location and scale of the maximum-likelihood skew-normal distribution, or why there is none."""
+    found = finite_array(losses, "losses")
+    if isinstance(found, str):
+        return found
     if losses.std() <= 1e-12 * float(np.abs(losses).max()):
         return "the reference losses have no spread"
     import warnings
@@ -171,6 +182,7 @@ def fit_skew_normal(losses: Array) -> tuple[float, float, float] | str:
     return shape, location, scale
 
 
+@checked
 def secret_entropy_bits(length: int, alphabet: int) -> Estimate:
     """length x log2(alphabet): the entropy in bits of a secret of independent uniform symbols."""
     size, symbols = whole("length", length, low=0), number("alphabet", alphabet, low=1)

@@ -7,10 +7,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, finite_array, first_reason, number
 
 
+@checked
 def lira_online(observed: float, in_scores: ArrayLike, out_scores: ArrayLike) -> Estimate:
     """log N(observed; in) - log N(observed; out) in nats, normal fits to shadow scores (ddof 0).
 
@@ -25,6 +27,7 @@ def lira_online(observed: float, in_scores: ArrayLike, out_scores: ArrayLike) ->
     return _answer(_log_normal(score, *inside) - _log_normal(score, *outside), "LiRA online", n)
 
 
+@checked
 def lira_offline(observed: float, out_scores: ArrayLike) -> Estimate:
     """log P(out <= observed) in nats under a normal fit to the shadow scores without the example (ddof 0).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +11,16 @@ from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
 from lm_audit.stats.bootstrap.resampling import BATCH_INDICES
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, finite_array
+from lm_audit.stats.inputs import Array, finite_array
 from lm_audit.stats.shares.proportions import clopper_pearson
 
 METHOD = "mean, Gaffke's interval for bounded values"
 
 
+@checked
 def bounded_mean(
     values: ArrayLike,
     low: float = 0.0,
@@ -39,7 +42,8 @@ def bounded_mean(
     unit of weight does on average, the sum of squares over the sum, so that a heavy value not yet seen is allowed for
     (``benchmarks/coverage_leakage.py``). Raises ``UsageError`` for other weights.
     """
-    check_share("confidence", confidence)
+    if None in (low, high) or not -math.inf < low < high < math.inf:
+        raise UsageError(f"the range must have two finite ends, the lower one first, got {low} and {high}")
     found = finite_array(values)
     if isinstance(found, str):
         return Estimate.not_estimable(found, n=np.size(values), method=METHOD, confidence=confidence)

@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
+from lm_audit.stats.inputs import Array, Integers, cluster_numbers, finite_array
 from lm_audit.stats.means.skewed import growth, skewness
 
 METHOD = "mean, t over {} clusters (CR2, Satterthwaite)"
 
 
+@checked
 def clustered_mean(
     values: ArrayLike, clusters: Sequence[Hashable] | ArrayLike, *, confidence: float = 0.95
 ) -> Estimate:
@@ -30,7 +32,6 @@ def clustered_mean(
     """
     from scipy import stats
 
-    check_share("confidence", confidence)
     array, labels = finite_array(values, "values"), [*clusters]  # type: ignore[misc]
     if len(labels) != np.size(values):
         raise UsageError(f"values has {np.size(values)} elements, clusters has {len(labels)} labels")

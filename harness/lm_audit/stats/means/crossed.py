@@ -12,12 +12,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lm_audit.stats.bootstrap.clustered import crossed_distribution, finite_table
+from lm_audit.errors import UsageError
+from lm_audit.shared.number_checks import check_choice
+from lm_audit.stats.bootstrap.clustered import TABLE_METHODS, crossed_distribution, finite_table
 from lm_audit.stats.bootstrap.limits import Resampled, bootstrap_interval, rescaled
 from lm_audit.stats.bootstrap.resampling import counts_of, paired_batches
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, large_exponent, no_p_value, p_value, to_unit
+from lm_audit.stats.inputs import Array, large_exponent, no_p_value, p_value, to_unit
 from lm_audit.stats.means.two_way import ENOUGH, two_way_t
 from lm_audit.stats.testing.permutation import sign_flip_test
 
@@ -42,6 +45,7 @@ class CrossedContrast:
     sign_flip: ClusteredSignFlip
 
 
+@checked
 def crossed_contrast(
     table: ArrayLike,
     minus: ArrayLike | None = None,
@@ -57,9 +61,11 @@ def crossed_contrast(
     columns, or ``method`` "t", the two-way t, which resamples nothing, and below 6 neither. Of 8 to 12 rows or columns
     the bootstrap covers 91% to 100%, the t 94% to 99%. NaN or infinity: no values.
     """
-    check_share("confidence", confidence)
+    check_choice("method", method, TABLE_METHODS)
+    if minus is not None and np.shape(minus) != np.shape(table):
+        raise UsageError(f"table has shape {np.shape(table)} and minus {np.shape(minus)}; give both the same")
     with np.errstate(all="ignore"):
-        cells = finite_table(table if minus is None else np.asarray(table, np.float64) - np.asarray(minus, np.float64))
+        cells = finite_table(table if minus is None else np.subtract(table, minus), "rows and columns")
     flips = clustered_sign_flip(cells if not isinstance(cells, str) else table, seed=seed)
     if isinstance(cells, str) or min(cells.shape) == 1:
         reason = cells if isinstance(cells, str) else f"a {cells.shape[0]} x {cells.shape[1]} table has no spread"
@@ -79,17 +85,19 @@ def crossed_contrast(
     return CrossedContrast(difference, _p_of_draws(draws, cells.size), flips)
 
 
+@checked
 def two_way_p_value(table: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
     """Two-sided p-value of "the table's mean is 0": the smallest alpha whose two-way interval excludes 0."""
     return crossed_contrast(table, n_resamples=n_resamples, seed=seed).two_way
 
 
+@checked
 def clustered_sign_flip(table: ArrayLike, *, seed: int = 0) -> ClusteredSignFlip:
     """Sign-flip tests of a (rows, columns) table of differences over its row means and its column means.
 
     Exact up to 18 clusters. The smallest p that T clusters can reach is 2 / 2**T.
     """
-    cells = finite_table(table)
+    cells = finite_table(table, "rows and columns")
     if isinstance(cells, str):
         missing = no_p_value(cells, method="clustered sign flip", n=np.size(table))
         return ClusteredSignFlip(missing, missing, missing)
@@ -97,11 +105,17 @@ def clustered_sign_flip(table: ArrayLike, *, seed: int = 0) -> ClusteredSignFlip
     return ClusteredSignFlip(rows, columns, _larger(rows, columns, ("rows", "columns")))
 
 
-def max_min(values: Array) -> float:
-    """Largest minus smallest group mean of values (groups, rows, columns)."""
-    return float(np.ptp(values.mean(axis=(1, 2))))
+@checked
+def max_min(values: ArrayLike) -> float:
+    """Largest minus smallest group mean of values (groups, rows, columns); ``UsageError`` for cells not finite."""
+    cells = finite_table(values, "groups, rows and columns")
+    if isinstance(cells, str):
+        raise UsageError(f"{cells}: there is no largest difference")
+    with np.errstate(over="ignore"):
+        return float(np.ptp(cells.mean(axis=(1, 2))))
 
 
+@checked
 def max_min_permutation(values: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
     """p-value of "all groups are alike" by the max-min disparity of values (groups, templates, pairs).
 
@@ -110,7 +124,7 @@ def max_min_permutation(values: ArrayLike, *, n_resamples: int = 9999, seed: int
     that even the larger p rejects too often: :func:`max_min_two_way` keeps the level.
     """
     method = f"max-min permutation, larger of two clusterings, R={n_resamples}"
-    cells = finite_table(values)
+    cells = finite_table(values, "groups, rows and columns")
     if isinstance(cells, str):
         return no_p_value(cells, method=method, n=np.size(values))
     if cells.shape[0] < 2:
@@ -122,6 +136,7 @@ def max_min_permutation(values: ArrayLike, *, n_resamples: int = 9999, seed: int
     return p_value(max(by_template, by_pair), n=cells.size, method=method, note=note)
 
 
+@checked
 def max_min_two_way(values: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
     """p-value of "all groups are alike" by the max-min disparity of values (groups, templates, pairs), two-way
     bootstrap.
@@ -130,7 +145,7 @@ def max_min_two_way(values: ArrayLike, *, n_resamples: int = 9999, seed: int = 0
     from their own means is its distribution without a group effect. p = (1 + k) / (1 + B).
     """
     method = f"max-min, two-way bootstrap, B={n_resamples}"
-    cells = finite_table(values)
+    cells = finite_table(values, "groups, rows and columns")
     if isinstance(cells, str):
         return no_p_value(cells, method=method, n=np.size(values))
     if min(cells.shape) < 2:
@@ -147,13 +162,14 @@ def max_min_two_way(values: ArrayLike, *, n_resamples: int = 9999, seed: int = 0
     return p_value((1 + reached) / (1 + n_resamples), n=cells.size, method=method)
 
 
+@checked
 def grid_mean_squares(values: ArrayLike) -> dict[str, float | None]:
     """Mean squared effects of values (groups, templates, pairs), centred over groups in each cell.
 
     Keys: group, group_template, group_pair, resid. They say where a grid's variance lives, in the unit squared; None
     where the values are not finite or their squares exceed the range of floats.
     """
-    cells = finite_table(values)
+    cells = finite_table(values, "groups, rows and columns")
     if isinstance(cells, str):
         return dict.fromkeys(MEAN_SQUARES)
     with np.errstate(all="ignore"):

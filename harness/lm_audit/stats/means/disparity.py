@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.stats.bootstrap.clustered import finite_table
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, no_p_value, p_value
+from lm_audit.stats.inputs import Array, Integers, no_p_value, p_value
 
 METHOD = "max-min, test inversion over the crossed design"
 FEWEST_LEVELS = 6
@@ -32,6 +33,7 @@ class Disparity:
     chance: float | None
 
 
+@checked
 def max_min_disparity(values: ArrayLike, *, confidence: float = 0.95, seed: int) -> Disparity:
     """Largest minus smallest mean over ``values`` of shape (groups, rows, columns), rows and columns being random.
 
@@ -42,7 +44,6 @@ def max_min_disparity(values: ArrayLike, *, confidence: float = 0.95, seed: int)
     cut off, the rejection region moves to the upper side as in Feldman and Cousins 1998, so that 0 is excluded in 5%
     of equal groups. Fewer than 6 rows or columns give a value without interval.
     """
-    check_share("confidence", confidence)
     cells = finite_table(values)
     size = int(np.size(values))
     if isinstance(cells, str) or cells.ndim != 3 or len(cells) < 2:

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.stats.bootstrap.resampling import paired_batches
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST
+from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, no_p_value, p_value, rounding, two_groups
+from lm_audit.stats.inputs import Array, no_p_value, p_value, rounding, two_groups
 from lm_audit.stats.means.skewed import growth
 
 METHOD = "difference of means, bootstrap-t"
@@ -31,6 +33,7 @@ class MeanDifference:
     p: Estimate
 
 
+@checked
 def studentised_difference(
     a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 9999, seed: int = 0
 ) -> MeanDifference:
@@ -48,7 +51,6 @@ def studentised_difference(
     """
     from scipy.special import stdtrit
 
-    check_share("confidence", confidence)
     groups, n = two_groups(a, b), np.size(a) + np.size(b)
     if isinstance(groups, str):
         return _without(None, groups, n, confidence)
@@ -138,9 +140,10 @@ def _grown(pivots: Array, factors: tuple[float, float]) -> Array:
 
 
 def _freedom(first: Array, second: Array) -> float:
-    """Welch's degrees of freedom."""
+    """Welch's degrees of freedom, to the second order."""
     parts = [(float(group.var(ddof=1)) / len(group), len(group) - 1) for group in (first, second)]
-    return sum(part for part, _ in parts) ** 2 / sum(part**2 / df for part, df in parts)
+    whole = sum(part for part, _ in parts)
+    return degrees_of_freedom((part / whole, df) for part, df in parts)
 
 
 def _p_of_welch(t: float, df: float, factors: tuple[float, float]) -> float:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import finite_array
 
 
+@checked
 def median_interval(values: ArrayLike, *, confidence: float = 0.95) -> Estimate:
     """The median of independent values, shape (n,), between the order statistics whose ranks a fair coin allows.
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.stats.bootstrap.resampling import index_batches
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, finite_array
+from lm_audit.stats.inputs import Array, finite_array
 from lm_audit.stats.means.skewed import growth, skewness
 
 METHOD = "mean, bootstrap-t, B={}"
@@ -16,6 +17,7 @@ SPARED = 0.25
 """Of normal values a skewness of so many times its own chance is none: see :func:`growth`."""
 
 
+@checked
 def studentised_mean(
     values: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 1999, seed: int = 0
 ) -> Estimate:
@@ -26,7 +28,6 @@ def studentised_mean(
     side less far than the t interval.
     Fewer than two values, or equal ones, give no interval, and the note says why. Source: Hall 1988; Efron 1981.
     """
-    check_share("confidence", confidence)
     array, method = finite_array(values), METHOD.format(n_resamples)
     if isinstance(array, str):
         return Estimate.not_estimable(array, n=np.size(values), method=method, confidence=confidence)

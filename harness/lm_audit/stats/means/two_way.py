@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lm_audit.stats.covering import FEWEST_CLUSTERS
+from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, no_p_value, p_value
 
@@ -21,9 +22,10 @@ def two_way_variance(cells: Array) -> tuple[float, float]:
     """The variance of the mean of a (rows, columns) table, and the degrees of freedom of that estimate.
 
     Variance of the row means plus that of the column means minus what both hold twice, the mean square of the cells
-    around rows and columns, no less than the larger of the first two; Satterthwaite's degrees of freedom. Source:
-    Searle, Casella and McCulloch 1992, 4.7. The variance of the cells as they are (Cameron, Gelbach and Miller 2011)
-    holds the rows and columns too: with it a test at 5 % rejects in 5.9 % of tables of 6 x 13.
+    around rows and columns, no less than the larger of the first two; degrees of freedom by
+    :func:`~lm_audit.stats.degrees_of_freedom.degrees_of_freedom`. Source: Searle, Casella and McCulloch 1992, 4.7. The
+    variance of the cells as they are (Cameron, Gelbach and Miller 2011) holds the rows and columns too: with it a test
+    at 5 % rejects in 5.9 % of tables of 6 x 13.
     """
     rows, columns = cells.shape
     row_means, column_means = cells.mean(axis=1), cells.mean(axis=0)
@@ -32,8 +34,9 @@ def two_way_variance(cells: Array) -> tuple[float, float]:
     rest = cells - row_means[:, None] - column_means + cells.mean()
     by_cell = float((rest**2).sum()) / ((rows - 1) * (columns - 1)) / cells.size
     variance = max(by_row + by_column - by_cell, by_row, by_column)
-    below = by_row**2 / (rows - 1) + by_column**2 / (columns - 1)
-    return variance, variance**2 / below if below > 0 else float(min(rows, columns) - 1)
+    if not variance > 0:
+        return variance, float(min(rows, columns) - 1)
+    return variance, degrees_of_freedom([(by_row / variance, rows - 1), (by_column / variance, columns - 1)])
 
 
 def two_way_t(cells: Array, confidence: float) -> tuple[Estimate, Estimate]:

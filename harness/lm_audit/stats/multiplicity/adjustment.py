@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from lm_audit.stats.checked import checked
 from lm_audit.stats.inputs import Array
 
 
+@checked
 def holm(p: Sequence[float | None]) -> list[float | None]:
     """Holm's (1979) adjusted p-values, in the order given: they bound the chance of any false rejection.
 
@@ -18,6 +20,7 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
     return _adjusted(p, _holm)
 
 
+@checked
 def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
     """Benjamini and Hochberg's (1995) adjusted p-values, in the order given: they bound the false discovery rate.
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.stats.bootstrap.samples import two_sample_distribution
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, two_groups
+from lm_audit.stats.inputs import Array, two_groups
 from lm_audit.stats.ranking.scores import auc_of, average_precision_of, pr_auc, roc_auc
 from lm_audit.stats.shares.proportions import clopper_pearson
 
@@ -26,6 +27,7 @@ _FURTHEST = 10.0
 _STEPS = 30
 
 
+@checked
 def pr_interval(
     members: ArrayLike, controls: ArrayLike, *, confidence: float = 0.95, n_resamples: int = 1999, seed: int
 ) -> Estimate:
@@ -39,7 +41,6 @@ def pr_interval(
     Each end is the furthest of the three; and where the AUC's limits hold 0.5, these hold chance. Fewer than 15 scores
     on a side give no interval.
     """
-    check_share("confidence", confidence)
     point, groups = pr_auc(members, controls), two_groups(members, controls)
     if isinstance(groups, str) or point.value is None:
         return point

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, check_share, no_p_value, p_value, two_groups
+from lm_audit.stats.inputs import Array, no_p_value, p_value, two_groups
 from lm_audit.stats.ranking.intervals import auc_limits, expected_average_precision, tpr_limits
 
 
@@ -44,6 +45,7 @@ def average_precision_of(members: Array, controls: Array, axis: int = -1) -> Any
     return np.array([average_precision_of(m, c) for m, c in zip(members, controls, strict=True)])
 
 
+@checked
 def delong_se(member_scores: ArrayLike, control_scores: ArrayLike) -> float | None:
     """Standard error of the AUC by DeLong, DeLong and Clarke-Pearson 1988; None with fewer than two on a side."""
     groups = two_groups(member_scores, control_scores)
@@ -60,6 +62,7 @@ def _delong_parts(first: Array, second: Array) -> tuple[float, float]:
     )
 
 
+@checked
 def roc_auc(member_scores: ArrayLike, control_scores: ArrayLike, *, confidence: float = 0.95) -> Estimate:
     """The area under the ROC curve, ties counted half, with its interval.
 
@@ -68,7 +71,6 @@ def roc_auc(member_scores: ArrayLike, control_scores: ArrayLike, *, confidence: 
     :func:`lm_audit.stats.ranking.intervals.auc_limits`; it covers also where the groups are wholly apart. No interval
     where a side has fewer than 8 scores or all scores are equal. Raises ``UsageError`` for a confidence that is none.
     """
-    check_share("confidence", confidence)
     groups = two_groups(member_scores, control_scores)
     n = np.size(member_scores) + np.size(control_scores)
     fields: dict[str, Any] = {"n": n, "confidence": confidence, "unit": "AUC", "better": None, "chance": 0.5}
@@ -85,6 +87,7 @@ def roc_auc(member_scores: ArrayLike, control_scores: ArrayLike, *, confidence: 
     return Estimate(value, low, high, method="ROC AUC, Wilson interval on DeLong's variance", **fields)
 
 
+@checked
 def pr_auc(member_scores: ArrayLike, control_scores: ArrayLike) -> Estimate:
     """Average precision (area under the precision-recall curve without interpolation), members as positives.
 
@@ -99,6 +102,7 @@ def pr_auc(member_scores: ArrayLike, control_scores: ArrayLike) -> Estimate:
     return Estimate(value, n=n, confidence=None, method="average precision", unit="AP", chance=chance, units=units)
 
 
+@checked
 def mann_whitney_p(member_scores: ArrayLike, control_scores: ArrayLike) -> Estimate:
     """Two-sided p-value of the Mann-Whitney test, normal approximation with ties and continuity corrected."""
     method = "Mann-Whitney, asymptotic"
@@ -135,6 +139,7 @@ class DetectionRate:
     note: str | None = None
 
 
+@checked
 def tpr_at_fpr(member_scores: ArrayLike, control_scores: ArrayLike, fpr: float | str) -> DetectionRate:
     """The share of members above a threshold that lets at most ``fpr`` of the controls through.
 
@@ -165,6 +170,7 @@ def tpr_at_fpr(member_scores: ArrayLike, control_scores: ArrayLike, fpr: float |
     )
 
 
+@checked
 def tpr_statistic(fpr: float | str) -> Any:
     """A statistic for :func:`bootstrap_two_sample`: the TPR at ``fpr``, many resamples at once."""
     share = _decimal_share(fpr)
@@ -185,8 +191,9 @@ def _threshold(controls: Array, allowed: int) -> float:
 
 def _decimal_share(fpr: float | str) -> Fraction:
     try:
-        share = Fraction(str(fpr))
-    except ValueError:
+        # As a float first: a fraction of 1e999999999 would be written out.
+        share = Fraction(str(fpr)) if 0 <= float(fpr) <= 1 else Fraction(-1)
+    except (TypeError, ValueError, OverflowError):
         share = Fraction(-1)
     if not 0 <= share <= 1:
         raise UsageError(f"fpr is {fpr!r}, must lie between 0 and 1 (0.01 for 1%)")

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
+from lm_audit.stats.inputs import Array, Integers, cluster_numbers, finite_array
 from lm_audit.stats.means.cluster_robust import cluster_deviations, cluster_variance
 from lm_audit.stats.means.skewed import growth, skewness
 
@@ -25,6 +26,7 @@ than 1 / 0.7: the degrees of freedom know of it too. Without a limit 77 writers 
 intervals of twice the width, which covered 100 %."""
 
 
+@checked
 def share(
     values: ArrayLike,
     clusters: Sequence[Hashable] | ArrayLike | None = None,
@@ -45,7 +47,6 @@ def share(
     that number and it is the effective number of clusters. Fewer than 6 clusters that differ give no interval.
     Raises ``UsageError`` where lengths differ; a value outside [0, 1] gives no value.
     """
-    check_share("confidence", confidence)
     unit = "%" if scale == 100 else "share"
     found = finite_array(values)
     if isinstance(found, str):
@@ -135,8 +136,14 @@ def expected_answers(sizes: Sequence[int]) -> float:
     return n / ((1 + further) * wider)
 
 
+@checked
 def share_limits(mean: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Clopper-Pearson's limits of a share ``mean`` of ``n`` answers, neither of which need be whole."""
+    """Clopper-Pearson's limits of a share ``mean`` of ``n`` answers, neither of which need be whole.
+
+    Raises ``UsageError`` for a mean outside [0, 1] or an ``n`` that is not above 0.
+    """
+    if None in (mean, n) or not 0 <= mean <= 1 or not 0 < n < math.inf:
+        raise UsageError(f"a share from 0 to 1 of more than 0 answers is needed, got {mean} of {n}")
     low, high = limits_of_shares(np.array([mean]), n, confidence)
     return float(low[0]), float(high[0])
 

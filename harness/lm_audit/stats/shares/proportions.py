@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import check_share, cluster_numbers, first_reason, no_p_value, p_value, paired_arrays, whole
+from lm_audit.stats.inputs import cluster_numbers, first_reason, no_p_value, p_value, paired_arrays, whole
 
 
+@checked
 def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Estimate:
     """The share k / n with its exact (Clopper-Pearson 1934) interval, which never covers less than it says.
 
@@ -21,6 +23,7 @@ def clopper_pearson(k: int, n: int, confidence: float = 0.95) -> Estimate:
     return _share(k, n, confidence, "exact", "Clopper-Pearson")
 
 
+@checked
 def wilson(k: int, n: int, confidence: float = 0.95) -> Estimate:
     """The share k / n with Wilson's score interval (1927, no continuity correction), which covers its level on average.
 
@@ -29,6 +32,7 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> Estimate:
     return _share(k, n, confidence, "wilson", "Wilson")
 
 
+@checked
 def mcnemar_exact(
     a: ArrayLike, b: ArrayLike, clusters: Sequence[Hashable] | ArrayLike | None = None, *, seed: int = 0
 ) -> Estimate:
@@ -67,7 +71,6 @@ def sign_test_p(positive: int, negative: int) -> float:
 
 
 def _share(k: object, n: object, confidence: float, kind: Literal["exact", "wilson"], method: str) -> Estimate:
-    check_share("confidence", confidence)
     total = whole("n", n, low=0, high=2**53)
     hits = whole("k", k, low=0, high=total) if isinstance(total, int) else "n is unusable"
     reason = first_reason((total, hits)) or ("n is 0: no share" if total == 0 else None)
@@ -94,6 +97,7 @@ def _wilson_limits(k: int, n: int, confidence: float) -> tuple[float, float]:
     return min(float(limits.low), k / n), max(float(limits.high), k / n)
 
 
+@checked
 def share_difference(k_a: int, n_a: int, k_b: int, n_b: int, confidence: float = 0.95) -> Estimate:
     """The difference of two independent shares, b minus a, with Newcombe's (1998) interval from Wilson's limits."""
     a, b = wilson(k_a, n_a, confidence), wilson(k_b, n_b, confidence)

@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.checked import checked
 from lm_audit.stats.covering import FEWEST_CLUSTERS
 from lm_audit.stats.estimate import Estimate
-from lm_audit.stats.inputs import Array, Integers, check_share, cluster_numbers, finite_array
+from lm_audit.stats.inputs import Array, Integers, cluster_numbers, finite_array
 from lm_audit.stats.shares.clustered_share import share
 
 METHOD = "difference of shares over {} clusters (MOVER from Clopper-Pearson's limits)"
 
 
+@checked
 def clustered_share_difference(
     values: ArrayLike,
     first: ArrayLike,
@@ -34,7 +36,6 @@ def clustered_share_difference(
     width where all answers agree. Fewer than 6 clusters on a side give no interval, a side without answers no value.
     Raises ``UsageError`` where lengths differ.
     """
-    check_share("confidence", confidence)
     found, labels = finite_array(values, "values"), cluster_numbers(clusters)
     side: NDArray[np.bool_] = np.asarray(first, dtype=np.bool_)
     if len(side) != np.size(values) or len(labels) != np.size(values):

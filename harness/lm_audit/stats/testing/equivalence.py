@@ -8,11 +8,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lm_audit.stats.bootstrap.clustered import crossed_distribution, finite_table
+from lm_audit.errors import UsageError
+from lm_audit.shared.number_checks import check_choice
+from lm_audit.stats.bootstrap.clustered import TABLE_METHODS, crossed_distribution, finite_table
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import finite_array, large_exponent, no_p_value, number, p_value, rounding
 
 
+@checked
 def equivalence_test(differences: ArrayLike, margin: float) -> Estimate:
     """p-value of "the mean difference lies outside (-margin, margin)", by two one-sided t-tests; the larger of both.
 
@@ -40,6 +44,7 @@ def equivalence_test(differences: ArrayLike, margin: float) -> Estimate:
     return p_value(float(stdtr(n - 1, (abs(mean) - width) / standard_error)), n=n, method=method)
 
 
+@checked
 def crossed_equivalence(
     table: ArrayLike,
     margin: float,
@@ -53,6 +58,7 @@ def crossed_equivalence(
     p is the smallest alpha whose (1 - 2 alpha) interval lies within the margin; with ``method`` "t" that of the two-way
     t, from 6 rows and columns on.
     """
+    check_choice("method", method, TABLE_METHODS)
     if method == "t":
         return _crossed_t(table, margin)
     return _crossed_bootstrap(table, margin, n_resamples, seed)
@@ -64,7 +70,7 @@ def _crossed_t(table: ArrayLike, margin: float) -> Estimate:
     from lm_audit.stats.means.two_way import FEWEST, two_way_variance
 
     method = "two-way t, two one-sided"
-    cells, width = finite_table(table), number("margin", margin, low=0)
+    cells, width = finite_table(table, "rows and columns"), number("margin", margin, low=0)
     if isinstance(cells, str) or isinstance(width, str):
         return no_p_value(cells if isinstance(cells, str) else str(width), method=method, n=np.size(table))
     if min(cells.shape[:2]) < FEWEST:
@@ -82,7 +88,7 @@ def _crossed_t(table: ArrayLike, margin: float) -> Estimate:
 
 def _crossed_bootstrap(table: ArrayLike, margin: float, n_resamples: int, seed: int) -> Estimate:
     method = f"two-way bootstrap, two one-sided, B={n_resamples}"
-    cells, width = finite_table(table), number("margin", margin, low=0)
+    cells, width = finite_table(table, "rows and columns"), number("margin", margin, low=0)
     if isinstance(cells, str) or isinstance(width, str):
         return no_p_value(cells if isinstance(cells, str) else str(width), method=method, n=np.size(table))
     if min(cells.shape[:2]) == 1:
@@ -93,8 +99,11 @@ def _crossed_bootstrap(table: ArrayLike, margin: float, n_resamples: int, seed: 
     return p_value((1 + outside) / (1 + n_resamples), n=cells.size, method=method)
 
 
+@checked
 def within_margin(low: float | None, high: float | None, margin: float) -> bool | None:
     """Whether an interval lies wholly inside (-margin, margin); None where an end is missing."""
+    if isinstance(reason := number("margin", margin), str):
+        raise UsageError(reason)
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return None
     return -margin < low and high < margin

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lm_audit.stats.bootstrap.resampling import BATCH_INDICES
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, finite_array, no_p_value, p_value, to_unit, two_groups
 
@@ -19,6 +20,7 @@ EXACT_LIMIT = 2**18
 """Up to this many rearrangements all are counted (18 differences, two groups of 10)."""
 
 
+@checked
 def sign_flip_test(differences: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
     """Two-sided p-value of "the differences are symmetric about 0", by flipping their signs; statistic: |mean|.
 
@@ -38,6 +40,7 @@ def sign_flip_test(differences: ArrayLike, *, n_resamples: int = 9999, seed: int
     return p_value((1 + reached) / (1 + n_resamples), n=len(values), method=method)
 
 
+@checked
 def permutation_test(a: ArrayLike, b: ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> Estimate:
     """Two-sided p-value of "a and b come from one distribution", by moving values between them; |mean a - mean b|.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import check_share, number, whole
 
@@ -17,6 +18,7 @@ MOST = 10**9
 """Sample sizes beyond this are not searched for."""
 
 
+@checked
 def power_paired_t(
     effect: float | None = None, *, n: int | None = None, level: float = 0.05, power: float | None = None
 ) -> Estimate:
@@ -29,6 +31,7 @@ def power_paired_t(
     return _solve_t("paired t-test", "pairs", "TTestPower", effect, n, level, power)
 
 
+@checked
 def power_two_sample_t(
     effect: float | None = None, *, n: int | None = None, level: float = 0.05, power: float | None = None
 ) -> Estimate:
@@ -36,6 +39,7 @@ def power_two_sample_t(
     return _solve_t("two-sample t-test", "per group", "TTestIndPower", effect, n, level, power)
 
 
+@checked
 def power_auc(
     auc: float | None = None, *, n: int | None = None, level: float = 0.05, power: float | None = None
 ) -> Estimate:
@@ -45,7 +49,6 @@ def power_auc(
     Hanley and McNeil's (1982) finite-n variance, that of AUC 1/2 under the null. Power defaults to 0.8.
     """
     wanted = _wanted(auc, n, power)
-    check_share("level", level)
     area = None if auc is None else number("auc", auc, low=0, high=1)
     size = None if n is None else whole("n", n, low=2, high=MOST)
     if isinstance(area, str) or isinstance(size, str):
@@ -99,7 +102,6 @@ def _solve_t(
     method: str, unit: str, solver: str, effect: float | None, n: int | None, level: float, power: float | None
 ) -> Estimate:
     wanted = _wanted(effect, n, power)
-    check_share("level", level)
     distance = None if effect is None else number("effect", effect)
     size = None if n is None else whole("n", n, low=2, high=MOST)
     if isinstance(distance, str) or isinstance(size, str):
