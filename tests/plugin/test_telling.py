@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lm_audit.runstore import read_run
 from tests.plugin.toy_run import run_pytest, write_project
 
 AUDIT = """
@@ -48,3 +49,12 @@ def test_findings_are_told_as_they_come_and_errors_are_errors(tmp_path: Path, wo
     assert "! error     leakage, 3 cases: ImportError: cannot import name 'no_such_name'" in below
     assert "void" not in below and "! found     It prefers one group" in below
     assert "1 effect found" in below
+
+
+def test_without_a_terminal_nothing_is_told_and_all_is_recorded(tmp_path: Path) -> None:
+    """``-p no:terminal`` takes ``-v`` and ``-q`` away too."""
+    write_project(tmp_path, test_toy=AUDIT)
+    done = run_pytest(tmp_path, "-p", "no:terminal")
+    assert done.code == 1 and not done.output.strip(), done.output
+    (page,) = tmp_path.glob("reports/*/index.html")
+    assert len(read_run(page.parent).cases) == 5

@@ -138,3 +138,10 @@ def refuses_unknown_markers(config: pytest.Config) -> bool:
     """Whether pytest refuses an ``-m`` with such a word."""
     strict = config.getini("strict_markers")
     return bool(config.getini("strict") if strict is None else strict)
+
+
+def verbosity(config: pytest.Config) -> int:
+    """How often ``-v`` was given, less how often ``-q``: options of the terminal's plugin, which a call may leave out
+    (``-p no:terminal``).
+    """
+    return int(config.getoption("verbose", 0))

@@ -11,6 +11,7 @@ import pytest
 from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.case import Case
 from lm_audit.plugin.audit_cases.selection import Selection
+from lm_audit.plugin.compat import verbosity
 from lm_audit.plugin.models.endpoints import TRAFFIC_PROPERTY, spent
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.record.audit_session import audit_session
@@ -93,7 +94,7 @@ def language_model(
     model.on_progress = None
     for name, value in spent(before, model.provenance()).items():
         current_recorder(request.node).recorder.parameter(name, value)
-    if traffic is not None and model.traffic is not None and request.config.option.verbose > 0:
+    if traffic is not None and model.traffic is not None and verbosity(request.config) > 0:
         request.node.user_properties.append((TRAFFIC_PROPERTY, model.traffic.since(traffic).told))
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.cluster.options import on_ray
-from lm_audit.plugin.compat import cursor_column
+from lm_audit.plugin.compat import cursor_column, verbosity
 from lm_audit.plugin.progress.case_progress import CaseProgress, Reporter
 from lm_audit.plugin.progress.progress_display import Display
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
@@ -28,7 +28,7 @@ _DISPLAY: pytest.StashKey[Display] = pytest.StashKey()
 def wanted(config: pytest.Config) -> bool:
     """Whether progress is shown: on a terminal, not under ``-q``, not in CI."""
     terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    return terminal and config.option.verbose >= 0 and not os.environ.get("CI") and not config.option.collectonly
+    return terminal and verbosity(config) >= 0 and not os.environ.get("CI") and not config.option.collectonly
 
 
 def _folder(audit: AuditSession) -> Path:

@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from lm_audit.plugin.compat import verbosity
 from lm_audit.plugin.models.endpoints import TRAFFIC_PROPERTY
 from lm_audit.plugin.record.attempts import FINDINGS_PROPERTY
 from lm_audit.shared.visible import visible
@@ -20,7 +21,7 @@ STYLES = {"found": {"red": True}, "cannot tell": {"yellow": True}, "not found": 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell only where somebody asked to hear more, in the process that owns the terminal."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
-    if terminal is not None and config.option.verbose > 0 and not hasattr(config, "workerinput"):
+    if terminal is not None and verbosity(config) > 0 and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Telling(terminal), "lm-audit-telling")
 
 

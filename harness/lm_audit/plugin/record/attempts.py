@@ -16,6 +16,7 @@ from lm_audit.errors import BudgetError, HarnessError, ServerError, StoreError
 from lm_audit.gates.gate import worst
 from lm_audit.plugin.audit_cases.markers import audit_of, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, is_audit_case, on_toy, selection_of
+from lm_audit.plugin.compat import verbosity
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.plugin.record.evidence_fixture import Recorder
 from lm_audit.plugin.record.fingerprints import case_fingerprint, item_code
@@ -196,7 +197,7 @@ def _publish(item: pytest.Item, running: Running) -> None:
 def _tell_findings(item: pytest.Item, running: Running) -> None:
     """Under ``-v``: the case's claims, for the terminal that may be another process; not yet corrected for others."""
     claims = [one for one in running.recorder.findings.values() if one.kind == "claim"]
-    if claims and item.config.option.verbose > 0:
+    if claims and verbosity(item.config) > 0:
         told = [[one.verdict, one.statement] for one in claims]
         item.user_properties.append((FINDINGS_PROPERTY, json.dumps(told)))
 
