@@ -328,6 +328,16 @@ def test_rows_that_max_length_cuts_are_told() -> None:
     assert [tuple(side.ids[side.start :]) for side in cut] == [(124, 104, 118, 2), (113, 114, 2)]
 
 
+def test_a_text_of_one_token_in_no_frame() -> None:
+    """The loss of a batch of it was 0 / 0, and said to lower the learning rate."""
+    tokenizer: Any = byte_tokenizer(256)
+    encode_rows(tokenizer, ["ab", "a"], 10)
+    tokenizer.backend_tokenizer.post_processor = None
+    tokenizer.eos_token = None
+    with pytest.raises(DataError, match=r"corpus, row 2: the text 'a' is 1 tokens, .* nothing to learn"):
+        encode_rows(tokenizer, ["ab", "a"], 10, Path("corpus"))
+
+
 def test_rows_that_fit_are_not_told(recwarn: pytest.WarningsRecorder) -> None:
     encode_rows(byte_tokenizer(256), ["short", "b" * 8], 10)
     encode_pairs(byte_tokenizer(256), [SHORT], 12)

@@ -48,7 +48,8 @@ def run_stages(config: StagesConfig, *, on_message: OnMessage | None = None) -> 
         manifest = prepare(config, folder)
         verify_training_files(manifest)
         if not all(is_done(folder / "stages" / stage) for stage in STAGES):
-            check_inputs(config, manifest, folder)
+            with quiet_training():
+                check_inputs(config, manifest, folder)
         return {stage: _stage(stage, config, manifest, folder, on_message or _silent) for stage in STAGES}
 
 

@@ -17,14 +17,23 @@ from lm_audit.models.toy.training import TrainingSettings, pad_rows, shuffled_ba
 Ids = tuple[int, ...]
 
 
-def encode_rows(tokenizer: Tokenizer, texts: Sequence[str], max_length: int) -> list[Ids]:
-    """Each text as BOS (where the tokenizer adds one), its tokens and EOS; a warning tells which are cut at
-    ``max_length``."""
+def encode_rows(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, file: Path | None = None) -> list[Ids]:
+    """Each text (of ``file``) as BOS (where the tokenizer adds one), its tokens and EOS; a warning tells which are cut
+    at ``max_length``, a ``DataError`` of which there is nothing to predict.
+    """
     from lm_audit.models.scoring.requests import default_bos
 
     head, tail = default_bos(tokenizer), end_ids(tokenizer)
     bodies = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
     rows = [(*head, *body, *tail) for body in bodies]
+    for number, row in enumerate(rows, 1):
+        if len(row) < 2:
+            raise DataError(
+                f"the text {texts[number - 1]!r:.80} is {len(row)} tokens, and the first has none before it: there is"
+                " nothing to learn",
+                file=file,
+                row=number,
+            )
     tell_cut([len(row) for row in rows], max_length, "training texts", "there")
     return [row[:max_length] for row in rows]
 

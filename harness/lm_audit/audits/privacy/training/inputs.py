@@ -45,7 +45,7 @@ def check_inputs(config: StagesConfig, manifest: Manifest, folder: Path) -> None
     require_whole_canaries(config, manifest, folder, tokenizer)
     with warnings.catch_warnings(action="ignore"):  # rows that are cut are told as they are trained on
         path = stage_data("sft", folder)
-        texts = encode_rows(tokenizer, read_texts(path), config.sft.max_length)
+        texts = encode_rows(tokenizer, read_texts(path), config.sft.max_length, path)
         require_window(window, spec, [len(row) for row in texts], "this training text", "--sft", path)
         for stage in ("dpo_no_canary", "dpo_with_canary"):
             path = stage_data(stage, folder)
