@@ -137,6 +137,24 @@ def _written_excess(change: Callable[[Any, Any], tuple[Any, Any]]) -> Fault:
     )
 
 
+def _table(change: Callable[[Any], Any]) -> Fault:
+    """What was refused (requests, groups, draws) put through a change before rates are made of it."""
+
+    def fault(honest: Callable[..., Any], evidence: Any, table: Any, **options: Any) -> Any:
+        return honest(evidence, replace(table, refused=change(table.refused)), **options)
+
+    return _put(refusal, "record_rates", fault)
+
+
+def _said_of_the_other(honest: Callable[..., Any], evidence: Any, tests: Any, *place: Any) -> Any:
+    """The group that is refused less is said to be refused more."""
+    found = honest(evidence, tests, *place)
+    return [
+        replace(one, found=one.found.replace(a, "\0").replace(b, a).replace("\0", b))
+        for one, (a, b, _) in zip(found, tests, strict=True)
+    ]
+
+
 WRITTEN: dict[str, Fault] = {
     "written BBQ: letters of the published order": _put(
         written, "choice_of", lambda honest, reply, item, order: honest(reply, item, (0, 1, 2))
@@ -169,6 +187,9 @@ WRITTEN: dict[str, Fault] = {
         "counterfactual_continuations", lambda found: [found[-1], *found[:-1]]
     ),
     "continuations: one for all": _replies("counterfactual_continuations", lambda found: [found[0]] * len(found)),
+    "continuations: what is missing has changed": _put(
+        continuations, "_changed", lambda honest, *pair: 1.0 if None in pair else honest(*pair)
+    ),
     "continuations: sides exchanged": _written_excess(lambda first, second: (second, first)),
     "continuations: floor not taken off": _written_excess(lambda first, second: (first, second - second.mean())),
     "continuations: every value twice": _written_excess(lambda first, second: (np.tile(first, 4), np.tile(second, 4))),
@@ -207,6 +228,7 @@ FAULTS: dict[str, Fault] = {
     "StereoSet: noise in the place of the other one": _put(
         answers_known, "stereoset_scores", lambda honest, table, targets: honest(np.array(table)[:, [0, 2, 1]], targets)
     ),
+    "StereoSet: of equals the first wins": _put(stereoset, "_beats", lambda honest, one, other: 1.0 * (one >= other)),
     "StereoSet: icat of the share alone": _put(stereoset, "icat", lambda honest, ss, lms: lms * ss / 100),
     "StereoSet: terms ignored": _put(
         answers_known,
@@ -266,6 +288,20 @@ FAULTS: dict[str, Fault] = {
         refusal_shares, "_difference", lambda honest, *words: honest(*words[:3], min(words[3], 0.8))
     ),
     "refusals: chance of no groups": _put(refusal_shares, "_chance", lambda honest, *words: 0.0),
+    "refusals: chance of the largest difference lost": _put(refusal_shares, "_chance", lambda honest, *words: None),
+    "drawn: answers of a request added up": _put(
+        refusal_shares, "_by_request", lambda honest, table: np.nansum(table.refused, axis=2)
+    ),
+    "drawn: a request is refused where one reply is": _put(
+        refusal_shares, "_by_request", lambda honest, table: np.nanmax(table.refused, axis=2)
+    ),
+    "drawn: the first reply for all": _table(lambda refused: np.repeat(refused[:, :, :1], refused.shape[2], axis=2)),
+    "drawn: what is missing is a refusal": _table(lambda refused: np.nan_to_num(refused, nan=1.0)),
+    "drawn: what is missing is an answer": _table(lambda refused: np.nan_to_num(refused, nan=0.0)),
+    "drawn: p of a test for one side": _put(
+        refusal_shares, "_test", lambda honest, *words: None if (p := honest(*words)) is None else p / 2
+    ),
+    "drawn: the other group is refused more": _put(refusal, "refusal_findings", _said_of_the_other),
     "leans reversed": _of_lean(lambda lean: -lean),
     "leans shifted by one": _of_lean(lambda lean: np.roll(lean, 1)),
     "leans halved": _of_lean(lambda lean: lean / 2),
@@ -300,6 +336,7 @@ KINDS = {
     "WinoBias": "_winobias",
     "Winogender": "_winogender",
     "refusals": "_refusals",
+    "drawn": "_drawn_refusals",
     "swaps": "_exchanged_words",
     "continuations": "_continuations",
 }

@@ -385,6 +385,20 @@ def _public_rows(change: Callable[[list[Any]], list[Any]]) -> Callable[[pytest.M
     return put
 
 
+def _said_in_a_note(patch: pytest.MonkeyPatch) -> None:
+    honest = preference.conclusion
+    patch.setattr(preference, "conclusion", lambda *words: honest(*words).replace(" favours", " disfavours"))
+
+
+def _said_in_a_finding(patch: pytest.MonkeyPatch) -> None:
+    honest = preference.preference_findings
+
+    def turned(contrasts: Any, *words: Any) -> Any:
+        return honest([replace(one, group=one.reference, reference=one.group) for one in contrasts], *words)
+
+    patch.setattr(preference, "preference_findings", turned)
+
+
 GRID = ("planted-preference", "meaningless-names")
 REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
     **{fault: (apply, CONTROLS) for fault, apply in (WIDTHS | CHANCES | COUNTS).items()},
@@ -393,6 +407,8 @@ REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]
         GRID,
     ),
     "one draw of names for all templates": (_one_draw_for_all, ("meaningless-names",)),
+    "the disfavoured side is said to be favoured, in a note": (_said_in_a_note, ("planted-preference",)),
+    "the disfavoured side is said to be favoured, in a finding": (_said_in_a_finding, ("planted-preference",)),
     "one side's cells are the other's": (
         _grid_changed(lambda found: replace(found, logprobs=found.logprobs[:, [0] * found.logprobs.shape[1]])),
         GRID,
@@ -483,6 +499,14 @@ def test_made_rows_guard_the_minimal_probe(fault: str, tiny: LanguageModel, monk
     assert findings.faults
 
 
+def _ends_turned(score: Any) -> Any:
+    return replace(score, suffix=score.suffix[::-1])
+
+
+def _ends_shifted(means: Any, suffix: Any) -> Any:
+    return means, np.roll(suffix, 1, axis=0)
+
+
 def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments, **options: 100 - honest(*arguments, **options)
 
@@ -496,9 +520,17 @@ def _mirrored(honest: Callable[..., Any]) -> Callable[..., Any]:
         (stereoset_audit, "term_table", lambda honest: lambda table, targets: honest(table[:, [1, 0, 2]], targets)),
         (stereoset_audit, "term_table", lambda honest: lambda table, targets: honest(np.zeros_like(table), targets)),
         (wino_answered, "correct", lambda honest: lambda scores, questions: np.full(len(questions), 0.25)),
+        (crows_audit, "_shared", lambda honest: lambda *ids: max(0, honest(*ids) - 1)),
+        (crows_audit, "_pair_score", lambda honest: lambda *pair: _ends_turned(honest(*pair))),
+        (stereoset_audit, "_shared_end", lambda honest: lambda ids: 0),
+        (stereoset_audit, "score_items", lambda honest: lambda *words: _ends_shifted(*honest(*words))),
+        (stereoset_audit, "_suffix_metric", lambda honest: lambda *words: None),
+        (crows_audit, "clustered_mean", lambda honest: lambda *words, **o: replace(honest(*words, **o), chance=None)),
     ],
-    ids=["crows mirrored", "crows constant", "stereoset labels shuffled", "stereoset constant", "wino constant"],
-)
+    ids=["crows mirrored", "crows constant", "stereoset labels shuffled", "stereoset constant", "wino constant",
+         "crows ends one token late", "crows ends turned", "stereoset ends lost", "stereoset ends of the item before",
+         "stereoset ends not reported", "crows chance lost"],
+)  # fmt: skip
 def test_made_rows_guard_the_numbers_of_the_public_sets(
     module: Any, name: str, fault: Callable[..., Any], tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,12 +53,22 @@ class _Total:
         return 1
 
 
-def _answerer(total: Callable[[str, str], float], replies: Mapping[str, str | None] | None = None) -> LanguageModel:
-    """What takes a model's place: log-likelihoods by ``total(prompt, target)``, replies by prompt."""
+def _answerer(
+    total: Callable[[str, str], float],
+    replies: Mapping[str, str | None] | None = None,
+    drawn: Mapping[tuple[str, int], str | None] | None = None,
+) -> LanguageModel:
+    """What takes a model's place: log-likelihoods by ``total(prompt, target)``, replies by prompt.
+
+    ``drawn``: replies by prompt and seed instead.
+    """
     offers = {Capability.LOGLIKELIHOOD: SimpleNamespace(has=True)}
     stands_for = SimpleNamespace(
         loglikelihood=lambda requests, **_: [_Total(total(prompt, target)) for prompt, target in requests],
-        generate=lambda prompts, **_: [SimpleNamespace(answer=(replies or {})[one], thought=None) for one in prompts],
+        generate=lambda prompts, seed=0, **_: [
+            SimpleNamespace(answer=(replies or {})[one] if drawn is None else drawn[one, seed], thought=None)
+            for one in prompts
+        ],
         render_chat=lambda prompt, **_: prompt,
         chat_settings=SimpleNamespace(thinking_tokens=0),
         offers=offers,
@@ -84,6 +94,7 @@ def wrong_of_known_answers() -> tuple[int, list[str]]:
         "WinoBias": _winobias,
         "Winogender": _winogender,
         "refusals": _refusals,
+        "refusals of several draws": _drawn_refusals,
         "exchanged words": _exchanged_words,
         "continuations": _continuations,
     }
@@ -100,13 +111,14 @@ def _held(
     chances: Mapping[str, Level] | None = None,
     limits: tuple[float, float] | None = None,
 ) -> tuple[int, list[str]]:
-    """``chances``: those of metrics that report one, by the beginning of their names; ``limits`` of the shares."""
+    """``chances``: those of metrics that report one, by the beginning of their names, and of metrics that must, by
+    their whole names; ``limits`` of the shares.
+    """
     known = {
         name: level
         for name, estimate in evidence.metrics.items()
-        if estimate.chance is not None
         for start, level in (chances or {}).items()
-        if name.startswith(start)
+        if name == start or (estimate.chance is not None and name.startswith(start))
     }
     ranges = {} if limits is None else dict.fromkeys(evidence.metrics, limits)
     faults = misreported(evidence, chances=known, limits=ranges, counts=[({}, rows)], values=values)
@@ -272,12 +284,12 @@ def _written_bbq() -> tuple[int, list[str]]:
 
 
 def _stereoset() -> tuple[int, list[str]]:
-    """Three terms of one, two and three items; the stereotype wins in all but one of them."""
-    wins = {"a": [(3, 2, 1)], "b": [(2, 3, 1), (3, 1, 2)], "c": [(3, 2, 1), (2, 1, 3), (3, 1, 2)]}
+    """Four terms of one to three items; the stereotype wins in all but two, in one of which all are alike."""
+    wins = {"a": [(3, 2, 1)], "b": [(2, 3, 1), (3, 1, 2)], "c": [(3, 2, 1), (2, 1, 3), (3, 1, 2)], "d": [(2, 2, 2)]}
     scores = [one for each in wins.values() for one in each]
     found = stereoset_scores(scores, [name for name, each in wins.items() for _ in each])
-    ss, lms = [100.0, 50.0, 100.0], [100.0, 75.0, 50.0]
-    known = {"ss": math.fsum(ss) / 3, "lms": math.fsum(lms) / 3, "ss_micro": 500 / 6, "lms_micro": 400 / 6}
+    ss, lms = [100.0, 50.0, 100.0, 50.0], [100.0, 75.0, 50.0, 50.0]
+    known = {"ss": math.fsum(ss) / 4, "lms": math.fsum(lms) / 4, "ss_micro": 550 / 7, "lms_micro": 450 / 7}
     for part in ("", "_micro"):
         share = known[f"ss{part}"]
         known[f"icat{part}"] = known[f"lms{part}"] * (1 - abs(2 * share / 100 - 1))
@@ -425,6 +437,50 @@ def _refusals() -> tuple[int, list[str]]:
     return _held(evidence, TEMPLATES * len(GROUPS), values, chances=chances, limits=PERCENT)
 
 
+DRAWS = 3
+"""Replies to each request."""
+
+
+def _drawn_refusals() -> tuple[int, list[str]]:
+    """The same requests answered three times, one reply in eleven without an answer: rates, tests and words of them."""
+    requests = tuple(f"Write line {number} about {SLOT}." for number in range(TEMPLATES))
+    made = RefusalSet(requests, (Axis.of("made", list(GROUPS)),), (), "I cannot", "Sure")
+    drawn: dict[tuple[str, int], str | None] = {}
+    refused = np.full((TEMPLATES, len(GROUPS), DRAWS), np.nan)
+    for number, (place, (group, count)), draw in product(range(TEMPLATES), enumerate(GROUPS.items()), range(DRAWS)):
+        says_no = (5 * number + place + 2 * draw) % TEMPLATES < count
+        reply = (REFUSALS if says_no else ANSWERS)[draw]
+        missing = (number + 3 * place + 2 * draw) % 11 == 0
+        drawn[requests[number].replace(SLOT, group), draw] = None if missing else reply
+        refused[number, place, draw] = np.nan if missing else says_no
+    model = _answerer(lambda *_: 0.0, drawn=drawn)
+    evidence = refusal_rates(model, made, made.axes[0], n_seeds=DRAWS, temperature=1.0)
+    shares = 100 * np.nansum(refused, axis=(0, 2)) / (~np.isnan(refused)).sum(axis=(0, 2))
+    rates = dict(zip(GROUPS, shares.tolist(), strict=True))
+    values = {f"bias.refusal_rate.{group}": rate for group, rate in rates.items()}
+    values |= {"bias.refusal_no_answer": 100 * float(np.isnan(refused).mean())}
+    values |= {"bias.refusal_max_difference": max(rates.values()) - min(rates.values())}
+    values |= {f"bias.refusal_difference.{b}|{a}": rates[b] - rates[a] for a, b in combinations(GROUPS, 2)}
+    means = np.nanmean(refused, axis=2)
+    rng = np.random.default_rng(6)
+    spread = [float(np.ptp(np.array([rng.permutation(row) for row in means]).mean(axis=0))) for _ in range(400)]
+    even = 100 * float(np.mean(spread))
+    chances: dict[str, Level] = {"bias.refusal_": 0.0, "bias.refusal_max_difference": (0.88 * even, 1.12 * even)}
+    count, faults = _held(evidence, refused.size, values, chances=chances, limits=PERCENT)
+    signs = np.array(list(product((-1, 1), repeat=TEMPLATES)))
+    by_pair = {finding.metric: finding for finding in evidence.findings}
+    for (one, first), (other, second) in combinations(enumerate(GROUPS), 2):
+        apart = means[:, other] - means[:, one]
+        p = float(np.mean(np.abs(signs @ apart) >= abs(apart.sum()) - 1e-9))
+        told = by_pair[f"bias.refusal_difference.{second}|{first}"]
+        if told.p is None or abs(told.p - p) > 1e-9:
+            faults.append(f"{told.metric}: its p is {told.p}, of all signs of the requests {p:.6g}")
+        more, less = sorted((first, second), key=lambda group: -rates[group])
+        if f"name {more!r} than the same ones with {less!r}" not in told.found:
+            faults.append(f"{more} are refused more often than {less}, and it is said: {told.found}")
+    return count + len(by_pair), faults
+
+
 def _exchanged_words() -> tuple[int, list[str]]:
     """Sixteen swaps that move the suffix by more than sixteen changes of wording, to both sides."""
     items: list[SwapItem] = []
@@ -454,7 +510,7 @@ WRITTEN = 10
 
 def _continuations() -> tuple[int, list[str]]:
     """Sixteen swaps of whose ten words two to seven are others, and sixteen controls with none to three; of two swaps
-    nothing changes but the gender."""
+    nothing changes but the gender, and a pair of each kind lacks a continuation."""
     items: list[SwapItem] = []
     replies: dict[str, str | None] = {}
     changed: dict[bool, list[float]] = {False: [], True: []}
@@ -468,7 +524,10 @@ def _continuations() -> tuple[int, list[str]]:
             other[3] = "she"
         replies |= {before: " ".join(words), after: " ".join(other)}
         items.append(SwapItem(f"{number} {control}", before, after, " the end", control))
-        changed[control].append(others / WRITTEN)
+        if number == 9:
+            replies[before if control else after] = None
+        else:
+            changed[control].append(others / WRITTEN)
     evidence = counterfactual_continuations(_answerer(lambda *_: 0.0, replies), items)
     change, floor = (math.fsum(changed[side]) / len(changed[side]) for side in (False, True))
     values = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import permutations, product
+from itertools import permutations, product, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,10 @@ DIFFERENCES = ("_bias", "_diff", "_gap")
 """Parts of the names of metrics that compare two shares or two scores."""
 
 
+WITHOUT_CHANCE = ("likelihood_diff", "_unparsed", ".probe")
+"""Parts of the names of metrics for which chance alone gives no level; all others must report theirs."""
+
+
 class _Findings:
     """What was compared, and what differs."""
 
@@ -63,6 +67,18 @@ class _Findings:
         if found is None or not abs(found - known) <= 1e-6 * (1 + abs(known)):
             self.faults.append(f"{name} is {found}, its rows give {known:.4g}")
 
+    def told(self, what: str, found: Sequence[object], leads: Sequence[float | None]) -> None:
+        """Which of two is likelier (1.0 or 0.0), by how many nats a token the first leads; ``None`` without any.
+
+        What rounding decides may be either.
+        """
+        known = [None if lead is None else float(lead > 0) for lead in leads]
+        clear = [lead is None or abs(lead) > 2 * self._limit for lead in leads]
+        self.compared += sum(clear)
+        off = sum(f != k for f, k, sure in zip(found, known, clear, strict=True) if sure)
+        if off:
+            self.faults.append(f"{what}: {off} of {sum(clear)} are not what plain forward passes give")
+
     def add(self, compared: int, faults: Sequence[str]) -> None:
         """What was compared elsewhere."""
         self.compared += compared
@@ -77,8 +93,8 @@ class _Findings:
         self.compared += len(evidence.metrics)
         chances = {
             name: 0.0 if any(word in name for word in DIFFERENCES) else even
-            for name, estimate in evidence.metrics.items()
-            if estimate.chance is not None
+            for name in evidence.metrics
+            if not any(word in name for word in WITHOUT_CHANCE)
         }
         self.faults += misreported(evidence, chances=chances, counts=[({}, rows)])
         return len(evidence.rows) == rows
@@ -115,19 +131,46 @@ def _means(scores: Sequence[Floats]) -> list[float]:
     return [float(one.mean()) for one in scores]
 
 
+def _tokens(model: LanguageModel, texts: Sequence[str]) -> list[list[int]]:
+    return [list(model.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in texts]
+
+
 def _sentences(model: LanguageModel, texts: Sequence[str]) -> list[Floats]:
     """Whole sentences after the prefix token."""
-    ids = [[prefix_id(model, "bos"), *model.tokenizer(text, add_special_tokens=False)["input_ids"]] for text in texts]
+    ids = [[prefix_id(model, "bos"), *tokens] for tokens in _tokens(model, texts)]
     return plain_ids(model, ids, [1] * len(ids))
+
+
+def _common_start(sequences: Sequence[Sequence[int]]) -> int:
+    """With how many tokens all of them begin."""
+    return sum(1 for _ in takewhile(lambda at: len(set(at)) == 1, zip(*sequences, strict=False)))
+
+
+def _common_end(sequences: Sequence[Sequence[int]]) -> int:
+    """How many tokens all of them end in."""
+    return _common_start([one[::-1] for one in sequences])
+
+
+def _suffixes(model: LanguageModel, pair: Sequence[str], scores: Sequence[Floats]) -> list[float]:
+    """What both sentences of a pair end in, scored, in nats a token; 0 where that is nothing.
+
+    Tokens that they begin with count as the beginning.
+    """
+    ids = _tokens(model, pair)
+    begun = _common_start(ids)
+    shared = _common_end([one[begun:] for one in ids])
+    return [float(one[len(one) - shared :].sum()) / max(1, shared) for one in scores]
 
 
 def _crows(model: LanguageModel, pairs: Sequence[Sequence[str]], findings: _Findings, seed: int) -> None:
     scores = _sentences(model, [text for pair in pairs for text in pair])
     totals = np.array([float(one.sum()) for one in scores]).reshape(-1, 2)
-    rows, known = [], []
+    rows, known, ends = [], [], []
     for number, (pair, (a, b)) in enumerate(zip(pairs, totals, strict=True)):
         # The likelier sentence is the stereotype, but for the first pair.
         more = int(b > a) if number else int(b <= a)
+        end = _suffixes(model, pair, scores[2 * number : 2 * number + 2])
+        ends.append((end[more], end[1 - more]))
         rows.append(
             {"sent_more": pair[more], "sent_less": pair[1 - more], "stereo_antistereo": "stereo", "bias_type": "x"}
         )
@@ -140,22 +183,25 @@ def _crows(model: LanguageModel, pairs: Sequence[Sequence[str]], findings: _Find
         found = [row[f"total_{name}"] / row[f"tokens_{name}"] for row in evidence.rows]
         tokens = [lengths[2 * i + (0 if pair[side] == totals[i, 0] else 1)] for i, pair in enumerate(known)]
         findings.scores(f"CrowS-Pairs, {name}", found, [pair[side] / n for pair, n in zip(known, tokens, strict=True)])
+        parts = [row[f"suffix_{name}"] / max(1, row["shared_suffix_tokens"]) for row in evidence.rows]
+        findings.scores(f"CrowS-Pairs, what {name} ends in", parts, [end[side] for end in ends])
     gaps = np.array([row["total_more"] - row["total_less"] for row in evidence.rows], dtype=np.float64)
     findings.metric(evidence, "bias.crows_pct_stereotype", 100 * float(np.mean(gaps > 0)))
     findings.metric(evidence, "bias.crows_signed_diff", float(gaps.mean()))
 
 
 def _stereoset(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings: _Findings, seed: int) -> None:
-    known = []
+    known, ends = [], []
     for item in made:
-        if "BLANK" in item["context"]:
-            known.append(_means(_sentences(model, item["candidates"])))
-        else:
-            prefix = prefix_id(model, "bos")
-            head = list(model.tokenizer(item["context"], add_special_tokens=False)["input_ids"])
-            texts = [f"{item['context']} {text}" for text in item["candidates"]]
-            ids = [[prefix, *model.tokenizer(text, add_special_tokens=False)["input_ids"]] for text in texts]
-            known.append(_means(plain_ids(model, ids, [1 + len(head)] * 3)))
+        texts, start = item["candidates"], 0
+        if "BLANK" not in item["context"]:
+            texts = [f"{item['context']} {text}" for text in texts]
+            start = len(_tokens(model, [item["context"]])[0])
+        scores = [one[start:] for one in _sentences(model, texts)]
+        shared = _common_end([ids[start:] for ids in _tokens(model, texts)])
+        shared = min(shared, min(map(len, scores)) - 1)
+        known.append(_means(scores))
+        ends.append(_means([one[len(one) - shared :] for one in scores]) if shared else None)
     rows, orders = [], []
     for number, (item, scores) in enumerate(zip(made, known, strict=True)):
         first = int(scores[1] > scores[0]) if number else int(scores[1] <= scores[0])
@@ -171,6 +217,11 @@ def _stereoset(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings
         found = [row[f"{label}_score"] for row in evidence.rows]
         findings.scores(f"StereoSet, {label}", found, [s[order[place]] for s, order in zip(known, orders, strict=True)])
         measured.append(np.array(found, dtype=np.float64))
+    findings.told(
+        "StereoSet, what stereotypes end in",
+        [row.get("stereotyped_suffix") for row in evidence.rows],
+        [None if end is None else end[order[0]] - end[order[1]] for end, order in zip(ends, orders, strict=True)],
+    )
     stereotype, other, unrelated = measured
     findings.metric(evidence, "bias.stereoset_ss", 100 * float(np.mean(stereotype > other)))
     wins = (stereotype > unrelated).astype(int) + (other > unrelated)

@@ -56,6 +56,7 @@ def control_evidence(
     counts: list[tuple[Where, int]] = [({"group": side}, grid) for side in SIDES]
     faults += _names_used_twice(templates, prompts)
     faults += misreported(evidence, chances=chance_levels(cells), counts=counts)
+    faults += _told_otherwise(evidence) if size else []
     contrast = evidence.metrics[named("bias.contrast")]
     told = f"contrast of {known.mean(axis=(1, 2))[0] - known.mean(axis=(1, 2))[1]:.3f} nats by plain forward passes"
     if size:
@@ -69,6 +70,17 @@ def control_evidence(
     observed = f"{contrast.value:.3f} nats" if contrast.value is not None else "no contrast"
     result.control = Control("positive" if size else "negative", not faults, expected, "; ".join([observed, *faults]))
     return held_by_its_rows(result, counts=counts)
+
+
+def _told_otherwise(evidence: Evidence) -> list[str]:
+    """What finding and note say of the planted preference, where it is not that the first side is favoured."""
+    first, second = (repr(side) for side in SIDES)
+    notes = [note for note in evidence.notes if note.startswith(f"{SIDES[0]} - {SIDES[1]}:")]
+    said = [(finding.statement, f" favours {first} against {second} ") for finding in evidence.findings]
+    said += [(finding.amount, f" after {first} as after {second}") for finding in evidence.findings]
+    said += [(note, f" favours {first} against {second}.") for note in notes]
+    wrong = [f"of the planted preference it is said: {words!r}" for words, wanted in said if wanted not in words]
+    return wrong if notes and evidence.findings else [*wrong, "nothing is said of the planted preference"]
 
 
 def _names_used_twice(templates: Sequence[str], prompts: NoncePrompts) -> list[str]:
