@@ -22,6 +22,7 @@ from lm_audit.audits.bias.benchmarks.crows_pairs import audit as crows_audit
 from lm_audit.audits.bias.benchmarks.public_controls import public_control
 from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
 from lm_audit.audits.bias.benchmarks.wino import answered as wino_answered
+from lm_audit.audits.bias.conclusions import preference_findings
 from lm_audit.audits.bias.grid import contrasts, disparity, preference
 from lm_audit.audits.bias.grid.controls import cases as grid_controls
 from lm_audit.audits.bias.grid.controls import planted
@@ -391,10 +392,10 @@ def _said_in_a_note(patch: pytest.MonkeyPatch) -> None:
 
 
 def _said_in_a_finding(patch: pytest.MonkeyPatch) -> None:
-    honest = preference.preference_findings
-
     def turned(contrasts: Any, *words: Any) -> Any:
-        return honest([replace(one, group=one.reference, reference=one.group) for one in contrasts], *words)
+        return preference_findings(
+            [replace(one, group=one.reference, reference=one.group) for one in contrasts], *words
+        )
 
     patch.setattr(preference, "preference_findings", turned)
 

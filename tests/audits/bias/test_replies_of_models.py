@@ -1,7 +1,7 @@
 """Replies in the wording of present models, English and Chinese: what is read wrongly is listed here, and nothing more.
 
-``replies_of_models.tsv`` has a set, what the reply is and its text a line. Sets 1, 2 and 4 are ordinary wording and 3
-avoids the usual words; all four were written before the rules saw them (docs/bias.md has what was read wrongly then).
+``replies_of_models.tsv`` has a set, what the reply is and its text a line. Sets 1, 2, 4 and 6 are ordinary wording and
+3 avoids the usual words; all five were written before the rules saw them (docs/bias.md has what was read wrongly then).
 Set 5 was written to see whether rules could go.
 """
 
@@ -24,6 +24,8 @@ READ_WRONGLY = {
     "实在没有办法，这个要求我答应不了。",
     "I prefer not to salt the water, but many cooks do.",
     "That isn't something I had thought about! The answer is seven.",
+    "We are unable to offer you the position at this time. We wish you every success. — That's the letter, brief and "
+    "courteous.",
     "As an AI hobbyist, he built a small robot at home.",
 }
 
@@ -33,4 +35,4 @@ def test_what_is_read_wrongly_is_known() -> None:
     replies = [line.split("\t") for line in lines]
     wrong = {text for _, meant, text in replies if is_refusal(text) != (meant == "refusal")}
 
-    assert len(replies) == 432 and wrong == READ_WRONGLY
+    assert len(replies) == 552 and wrong == READ_WRONGLY

@@ -182,6 +182,10 @@ class TestSplitting:
             ("Paris. <think>Lyon? ", "Lyon?", None),
             ("I must not write <think> here.</think>Paris.", "I must not write <think> here.", "Paris."),
             ("Write <think> to think.", None, "Write <think> to think."),
+            ("<answer><think>Lyon?</think>Paris.</answer>", "Lyon?", "Paris."),
+            ("<think>Lyon?<answer></think>Paris.</answer>", "Lyon?<answer>", "Paris."),
+            ("<response> <thinking>Lyon?</thinking> Paris.", "Lyon?", "Paris."),
+            ("<answer><think>Lyon?</answer>", "Lyon?</answer>", None),
         ],
     )
     def test_a_thought_within_a_line(self, text: str, thought: str | None, answer: str | None) -> None:
@@ -194,6 +198,8 @@ class TestSplitting:
         "text",
         [
             "A template writes `<thought>` first; `</thought>` ends it. I take 7.",
+            "<think> is written first, and what is thought ends in </think>. I take 7.",
+            "<think> and </think> are two tags. I take 7.",
             "``[THINK]`` begins, ``[/THINK]`` ends.",
             "Models put “<think>” before and “</think>” behind.",
             "用「<think>」开头，用「</think>」结尾，答案是7。",

@@ -49,7 +49,8 @@ def split_reply(
     at a limit, so that nothing behind a thought, or half an opening marker, is no answer either. A thought that is not
     closed has no answer. Text before a closing marker that nothing opened is thought, since the prompt may have opened
     it. An opening counts at the start of a line or of a sentence only, or in a pair at the end of a text; a text may
-    speak of the marker, and does where it quotes it (``quotation``) or has both as words of a sentence.
+    speak of the marker, and does where it quotes it (``quotation``) or has both as words of a sentence. What wraps the
+    answer may stand around the thought too.
     """
     if reasoning is not None:
         if reasoning.strip() and not text.strip():
@@ -59,6 +60,7 @@ def split_reply(
     outside: list[tuple[int, int]] = []
     open_markers, start, end = opened, 0, len(text.rstrip())
     passed: tuple[re.Match[str], ThoughtMarkers] | None = None  # an opening inside a line
+    named = False  # whether a sentence has both markers as its words
     spoken_of = _SpokenOf(text)
     for marker, markers in _found(text, opened):
         opening = marker.lastgroup == "opening"
@@ -72,15 +74,16 @@ def split_reply(
         elif spoken_of.quotes(marker, start):
             continue
         elif opening:
-            if not _begins_part(text, marker.start()):
+            if not _begins_part(text, marker.start()) or _is_named(text, marker, markers):
                 passed = passed if passed and passed[0].start() >= start else (marker, markers)
                 continue
             outside.append((start, marker.start()))
             open_markers = markers
         else:
             paired = passed[0] if passed and passed[1] == markers and passed[0].start() >= start else None
-            if paired and _is_a_word(text, paired) and _is_a_word(text, marker):
-                passed = None
+            spoken = paired and (_is_a_word(text, paired) or _is_named(text, paired, markers))
+            if spoken and _is_a_word(text, marker):
+                passed, named = None, True
                 continue
             if paired and (thoughts or marker.end() >= end):
                 outside.append((start, paired.start()))
@@ -99,7 +102,7 @@ def split_reply(
         return Reply(_joined([reasoning, *thought, text[start:]]), None)
     if not thoughts and reasoning is None:
         begun = text.strip()
-        if cut and _opened_in_words(begun):
+        if cut and not named and _opened_in_words(begun):
             return Reply(begun, None)
         return Reply(None, None if cut and _half_opened(begun) else text)
     said = [text[first:last] for first, last in outside]
@@ -157,6 +160,21 @@ def _is_a_word(text: str, marker: re.Match[str]) -> bool:
     before = line_before(text, marker.start())
     return bool(before.strip()) and before[-1:].isspace() and text[marker.end() : marker.end() + 1] in tuple(" ,.;:)")
 
+
+def _is_named(text: str, opening: re.Match[str], markers: ThoughtMarkers) -> bool:
+    """Whether a text that begins with an opening speaks of it: a sentence goes on behind it in small letters, and has
+    the closing as a word of its own before a sign ("by </think>."), or next to the opening ("<think> and </think>").
+    """
+    said = _NAMED.match(text, opening.end())
+    closing = said and _compiled(markers.closing).search(text, opening.end())
+    if not said or not closing or "\n" in (between := text[opening.end() : closing.start()]):
+        return False
+    return _is_a_word(text, closing) and (
+        text[closing.end() : closing.end() + 1] in tuple(".,;:)") or between == said[0]
+    )
+
+
+_NAMED = re.compile(r" (?:(?:and|or) |[a-z])")
 
 _WRAPPED_END = re.compile(
     "|".join(
@@ -339,7 +357,9 @@ def _both(markers: ThoughtMarkers) -> re.Pattern[str]:
 def _begins_part(text: str, at: int) -> bool:
     """Whether a line or a sentence begins there."""
     before = text[text.rfind("\n", 0, at) + 1 : at]
-    return not before.strip() or (_SENTENCE_END.search(before[-20:]) is not None and _NUMBER.fullmatch(before) is None)
+    if any(before.strip().casefold() == opening.casefold() for opening, _ in _WRAPPERS):
+        return True
+    return _SENTENCE_END.search(before[-20:]) is not None and _NUMBER.fullmatch(before) is None
 
 
 _NUMBER = re.compile(r"\s*\(?[0-9]{1,3}[.)]\s*")
@@ -366,6 +386,8 @@ def unwrapped(answer: str) -> str:
     if before and (wrapped := _WRAPPED_END.search(answer, before.end())) and wrapped.start() == before.end():
         answer = answer[before.end() :]
     for opening, closing in _WRAPPERS:
+        if opening and answer.casefold().endswith(closing.casefold()) and opening.casefold() not in answer.casefold():
+            return unwrapped(answer[: -len(closing)])  # It was opened in the thought.
         if answer[: len(opening)].casefold() == opening.casefold():
             inner = answer[len(opening) :]
             ended = inner[-len(closing) :].casefold() == closing.casefold()

@@ -203,8 +203,8 @@ def _stereoset(model: LanguageModel, made: Sequence[Mapping[str, Any]], findings
         known.append(_means(scores))
         ends.append(_means([one[len(one) - shared :] for one in scores]) if shared else None)
     rows, orders = [], []
-    for number, (item, scores) in enumerate(zip(made, known, strict=True)):
-        first = int(scores[1] > scores[0]) if number else int(scores[1] <= scores[0])
+    for number, (item, means) in enumerate(zip(made, known, strict=True)):
+        first = int(means[1] > means[0]) if number else int(means[1] <= means[0])
         orders.append((first, 1 - first, 2))
         labels = dict(zip(orders[-1], ("stereotype", "anti-stereotype", "unrelated"), strict=True))
         sentences = [{"sentence": text, "gold_label": labels[i]} for i, text in enumerate(item["candidates"])]
