@@ -175,7 +175,7 @@ DAMAGE = DamagedLine("events.jsonl", 1, "no JSON")
                 "Not on this evidence: some cases failed.",
                 "failed",
                 MAY_IT_SHIP,
-                ["2 cases broke before measuring."],
+                ["2 cases broke."],
             ),
         ),
         (

@@ -29,7 +29,7 @@ HEADLINES: dict[str, str] = {
     "reported": "Measured, not judged.",
     "absent": "Nothing was measured.",
 }
-STORY: dict[str, str] = {"crashed": "crashed", "error": "broke before measuring", "failed": "failed"}
+STORY: dict[str, str] = {"crashed": "crashed", "error": "broke", "failed": "failed"}
 
 
 def overall(run: Run) -> tuple[Answer, tuple[ModelFindings, ...]]:

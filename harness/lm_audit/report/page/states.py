@@ -48,7 +48,7 @@ LABELS: dict[StateName, str] = {
 MEANING: dict[StateName, str] = {
     "void": "A control of this audit failed or did not run: its numbers do not count.",
     "crashed": "The process that ran it died.",
-    "error": "It broke: an error in its code, its data or its model.",
+    "error": "It broke: an error in its code, its data or its model, or a full disk, a server or its time ended it.",
     "unfinished": "It started and never ended.",
     "missed": "The whole interval is beyond the gate's limit.",
     "failed": "The test failed.",
