@@ -282,6 +282,27 @@ def test_a_setting_that_the_config_has_and_no_code_reads(
     assert all("no line of" in one for one in heard)
 
 
+@pytest.mark.parametrize(
+    ("kind", "stated", "says"),
+    [
+        ("llama", {"partial_rotary_factor": 0.25}, True),
+        ("qwen2", {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}}, True),
+        ("llama", {"partial_rotary_factor": 1.0}, False),
+        ("glm", {"partial_rotary_factor": 0.25}, False),
+        ("gpt2", {"partial_rotary_factor": 0.25}, False),
+        ("llama", {"partial_rotary_factor": 0.5, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, False),
+    ],
+)
+def test_a_share_of_the_heads_that_is_turned_whole(
+    kind: str, stated: dict[str, Any], says: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    """transformers takes it into the rotary settings of every make; other libraries turn that share."""
+    tell_unread({"model_type": kind, **stated}, without_weights(kind, {"num_hidden_layers": 2, **stated}), "c")
+
+    heard = [str(one.message) for one in recwarn.list if "partial_rotary_factor" in str(one.message)]
+    assert len(heard) == says and all("no line of" in one for one in heard)
+
+
 def edit_tokenizer(folder: Path, change: Any) -> None:
     path = folder / "tokenizer.json"
     content = json.loads(path.read_text())

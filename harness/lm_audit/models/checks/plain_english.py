@@ -34,9 +34,11 @@ def tell_nonsense(module: CausalModule, tokenizer: Tokenizer, name: str) -> None
     Costs one forward pass. Says nothing of small vocabularies, nor where the tokenizer does not know the text's words.
     """
     rows = int(module.get_input_embeddings().num_embeddings)
+    if rows < _VOCABULARY:
+        return
     ids = list(tokenizer(TEXT, add_special_tokens=False)["input_ids"])
     unknown = getattr(tokenizer, "unk_token_id", None)
-    if rows < _VOCABULARY or len(ids) > 3 * len(TEXT.split()) or unknown in ids or max(ids) >= rows:
+    if len(ids) > 3 * len(TEXT.split()) or unknown in ids or max(ids) >= rows:
         return
     first = getattr(tokenizer, "bos_token_id", None)
     row = torch.tensor([[*([first] if first is not None else []), *ids]], device=embedding_device(module))

@@ -98,6 +98,7 @@ def tell_unread(config: Mapping[str, Any], module: CausalModule, where: str) -> 
 def _passed_over(module: CausalModule, made: object, stated: Mapping[str, Any], stray: Collection[str]) -> list[str]:
     """Settings of effect that the configuration has and that nothing in the code of the parts names."""
     asked = [key for key in _OF_EFFECT if stated.get(key) is not None and key not in stray and _has_effect(key, stated)]
+    asked += [] if (turned := _turned(made)) is None else ["partial_rotary_factor"]
     if not asked:  # most models: no source is read
         return []
     parts: Iterable[object] = module.modules()
@@ -107,7 +108,19 @@ def _passed_over(module: CausalModule, made: object, stated: Mapping[str, Any], 
         code = "".join(inspect.getsource(sys.modules[name]) for name in sorted(names))
     except (OSError, TypeError):  # installed without its sources
         return []
-    return [f"{key} = {stated[key]!r:.40}" for key in asked if not re.search(rf"\.{key}\b|[\"']{key}[\"'](?!:)", code)]
+    values = {"partial_rotary_factor": turned, **stated}
+    return [f"{key} = {values[key]!r:.40}" for key in asked if not re.search(rf"\.{key}\b|[\"']{key}[\"'](?!:)", code)]
+
+
+def _turned(made: object) -> object:
+    """The share of each head that is to be turned, where it is stated, not all of it, and no kind of scaling reads it:
+    transformers takes it into the rotary settings of any make.
+    """
+    settings = getattr(made, "rope_parameters", None)
+    if not isinstance(settings, Mapping) or settings.get("rope_type", "default") != "default":
+        return None
+    share = settings.get("partial_rotary_factor")
+    return None if share in (None, 1) else share
 
 
 def tell_length(config: Mapping[str, Any], module: CausalModule, where: str) -> None:
