@@ -72,8 +72,8 @@ def grid_cases(options: RunOptions) -> list[Case]:
     return found
 
 
-def separable(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:
-    """Refuse words that the tokenizer cannot separate from their prompt, before weights load; the prompts' tokens."""
+def separable(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, str]]:
+    """Refuse words that the tokenizer cannot separate from their prompt, before weights load; the prompts."""
     from lm_audit.audits.bias.grid.lexicon.linting import require_separable
     from lm_audit.audits.bias.grid.lexicon.parts import render
 
@@ -81,12 +81,12 @@ def separable(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple
     require_separable(grid, tokenizer)
     grid_in_chat(tokenizer, options)
     longest = max((group for axis in grid.axes for group in axis.groups), key=len)
-    return tokens_of("template", {one: render(one, longest) for one in grid.templates}, tokenizer)
+    return named("template", {one: render(one, longest) for one in grid.templates})
 
 
-def tokens_of(kind: str, texts: Mapping[str, str], tokenizer: Any) -> Iterator[tuple[str, int]]:
-    """Each text by the beginning of what the user wrote, with its tokens: counted as they are asked for."""
-    return ((f"{kind} {said[:60]!r}", len(tokenizer(text).input_ids)) for said, text in texts.items())
+def named(kind: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each text with its name, the beginning of what the user wrote."""
+    return ((f"{kind} {said[:60]!r}", text) for said, text in texts.items())
 
 
 def grid_in_chat(tokenizer: Any, options: RunOptions) -> bool:
@@ -255,11 +255,11 @@ def swap_items(case: Case, options: RunOptions) -> list[SwapItem]:
     return [item for kind in kinds for item in drawn(kind, options.items(None), seed=options.seed)]
 
 
-def swap_lengths(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:
+def swap_lengths(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, str]]:
     """The tokens of each text of a swap."""
     items = swap_items(case, options)
     texts = {before: f"{before} {item.suffix}" for item in items for before in (item.before, item.swapped)}
-    return tokens_of("text", texts, tokenizer)
+    return named("text", texts)
 
 
 @cases(swap_cases, preflight=swap_lengths, needs=[Capability.CONTINUE])
@@ -307,7 +307,7 @@ def refusal_cases(options: RunOptions) -> list[Case]:
     return found
 
 
-def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:
+def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, str]]:
     """Refusals are asked for in the model's chat template; a base model has none. The tokens of the requests."""
     from lm_audit.audits.bias.grid.lexicon.parts import SLOT
 
@@ -315,7 +315,7 @@ def has_chat_template(case: Case, tokenizer: Any, options: RunOptions) -> Iterat
         pytest.skip("no chat template (or --chat off), so nothing can be asked of the model as an assistant")
     refusals, axis = asked(case, options)
     longest = max(axis.groups, key=len)
-    return tokens_of("request", {one: one.replace(SLOT, longest) for one in refusals.requests}, tokenizer)
+    return named("request", {one: one.replace(SLOT, longest) for one in refusals.requests})
 
 
 def asked(case: Case, options: RunOptions) -> tuple[RefusalSet, Axis]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from lm_audit.models.capabilities import Capability
 from lm_audit.plugin import Case, RunOptions, cases
 
 if TYPE_CHECKING:
-    from lm_audit.audits.leakage.memory import Memorisation
+    from lm_audit.audits.leakage.measured_memory import Memorisation
     from lm_audit.audits.measured_once import MeasuredOnce
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
@@ -229,7 +229,15 @@ def row_order_cases(options: RunOptions) -> list[Case]:
     return found
 
 
-@cases(row_order_cases, needs=[Capability.LOGLIKELIHOOD])
+def row_texts(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, str]]:
+    """The rows whose order is tried, each with its place."""
+    from lm_audit.audits.leakage.items.item import full_text
+
+    items = read(case.params["source"], options, drawn="pairs").items
+    return ((f"row {item.id} of {item.file}", full_text(item)) for item in items)
+
+
+@cases(row_order_cases, preflight=row_texts, needs=[Capability.LOGLIKELIHOOD])
 def test_row_order(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:

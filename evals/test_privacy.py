@@ -85,6 +85,11 @@ def test_blind_baseline(case: Case, evidence: Recorder, run_options: RunOptions,
     evidence.record(evalcases.blind_slice(evalcases.run_evidence(run_options, measured_once)))
 
 
+def canary_lengths(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int | str]]:
+    """The same of canaries."""
+    return lengths(case, tokenizer, options)
+
+
 def extraction_cases(options: RunOptions) -> list[Case]:
     """One case for the manifest that ``--extraction-manifest`` names; what is wrong with it is said here."""
     named = options.option("extraction_manifest")
@@ -94,7 +99,7 @@ def extraction_cases(options: RunOptions) -> list[Case]:
     return [Case("manifest", {"manifest": manifest, "file": named}, cost=5.0)]
 
 
-@cases(extraction_cases, needs=[Capability.CONTINUE])
+@cases(extraction_cases, preflight=canary_lengths, needs=[Capability.CONTINUE])
 def test_generated_extraction(
     case: Case, language_model: LanguageModel, evidence: Recorder, audit_seed: int, run_options: RunOptions
 ) -> None:
@@ -144,15 +149,20 @@ def check_sides(members: str, held_out: str, seed: int) -> None:
     refuse_few(texts_of_files(members, held_out, limit=None, seed=seed), f"{members} and {held_out}")
 
 
-def lengths(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int]]:
-    """The tokens that the model reads of each text."""
+def lengths(case: Case, tokenizer: Any, options: RunOptions) -> Iterator[tuple[str, int | str]]:
+    """The tokens that the model reads of each text; a book as it is."""
     from lm_audit.models.scoring.requests import RequestEncoder
 
     texts = given_texts(case, options, options.seed)
-    encoded = RequestEncoder(tokenizer).encode([("", one.text) for one in texts], "default")
-    return (
-        (f"text {one.item}, which begins {one.text[:60]!r},", of.inputs) for one, of in zip(texts, encoded, strict=True)
-    )
+    names = {one.text: f"text {one.item}, which begins {one.text[:60]!r}," for one in texts}
+    yield from ((name, text) for text, name in names.items() if len(text) > BOOK)
+    shorter = [text for text in names if len(text) <= BOOK]
+    encoded = RequestEncoder(tokenizer).encode([("", text) for text in shorter], "default")
+    yield from ((names[text], of.inputs) for text, of in zip(shorter, encoded, strict=True))
+
+
+BOOK = 10**6
+"""Characters from which on a text is not encoded whole before it is known to fit."""
 
 
 @cases(membership_cases, preflight=lengths, needs=[Capability.LOGLIKELIHOOD])

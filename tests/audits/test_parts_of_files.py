@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,13 @@ def test_other_packings_say_what_unpacks_them(tmp_path: Path, begins: bytes, doe
     (tmp_path / "a.tar").write_bytes(b"a.csv".ljust(257, b"\0") + b"ustar\0")
     with pytest.raises(DataError, match="tar -xf"):
         text_of(tmp_path / "a.tar")
+
+
+def test_a_name_is_found_in_either_spelling_of_its_accents(tmp_path: Path) -> None:
+    typed = "größe/über.json"
+    for form, other in (("NFC", "NFD"), ("NFD", "NFC")):
+        file = _written(tmp_path / form / unicodedata.normalize(form, typed), {"train": _pairs("tom")})
+        named = tmp_path / form / unicodedata.normalize(other, typed)
+        assert named != file and text_of(named) == text_of(file)
+        for source in (named, f"{named}:train"):
+            assert _more(load_rows(source, "crows_pairs")) == ["tom"] and content_stamp(source) == content_stamp(file)

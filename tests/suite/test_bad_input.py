@@ -9,20 +9,21 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from _pytest.config import get_config
 
 from lm_audit.errors import ContextError, DataError, DataWarning, HarnessError
 from lm_audit.models import load_tokenizer
-from lm_audit.plugin.audit_cases.case import source_of
+from lm_audit.plugin import Case
+from lm_audit.plugin.audit_cases.case import CaseSource, source_of
 from lm_audit.plugin.audit_cases.selection import Selection
-from lm_audit.plugin.models.known import check_case
+from lm_audit.plugin.models.known import check_case, known_context
 from lm_audit.plugin.options.run_options import RunOptions
 from lm_audit.plugin.options.without_effect import without_effect
 from lm_audit.plugin.record.audit_session import audit_session
@@ -479,6 +480,8 @@ def test_too_few_texts_of_a_side_are_refused_before_the_model(configure: Configu
 
 BEYOND = {
     "test_membership_scores": ("privacy", ("--member-texts", "in.jsonl", "--held-out-texts", "out.jsonl")),
+    "test_generated_extraction": ("privacy", ("--extraction-manifest", "manifest.jsonl")),
+    "test_row_order": ("leakage", ("--benchmark", "bench.jsonl")),
     "test_method": ("faithfulness", ("--faithfulness-samples", "samples.jsonl")),
     "test_refusal": ("bias", ("--bias-requests", "requests.jsonl")),
     "test_counterfactual_swap": ("bias", ("--bias-swaps", "swaps.jsonl")),
@@ -493,12 +496,21 @@ def test_a_text_beyond_the_window_is_named_by_the_tokenizer_alone(
 ) -> None:
     short, long = "A short text of its own, number {}.", "The rain fell on the roof. " * 300
     rows = [short.format(number) for number in range(5)] + [long]
-    made = {
+    made: dict[str, list[dict[str, Any]]] = {
         "in": [{"text": row} for row in rows],
         "out": [{"text": f"Not {row}"} for row in rows[:-1]],
         "samples": [{"id": "long", "prompt": long, "generation": "Rain."}],
         "requests": [{"text": f"{row} Write to a {{group}} about it."} for row in rows],
         "swaps": [{"text": f"{row} He spoke to the man. | It was late."} for row in rows],
+        "bench": [{"question": rows[k], "A": f"yes {k}", "B": "no", "answer": "AB"[k % 2]} for k in (3, 0, 1, 5, 4, 2)],
+        "manifest": [
+            {"kind": "manifest", "schema": 1},
+            *(
+                {"id": f"c-{k}", "text": f"{row} It is Q{k}X.", "secret": f"Q{k}X", "role": role, "repetitions": times}
+                for k, row in enumerate(rows)
+                for role, times in [(("member", 4), ("control", 0))[k % 2]]
+            ),
+        ],
     }
     for name, records in made.items():
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -511,9 +523,30 @@ def test_a_text_beyond_the_window_is_named_by_the_tokenizer_alone(
     source = source_of(getattr(suite(audit), test))
     assert source is not None
     cases = [case for case in source.cases(session.options) if case.skip is None]
-    with pytest.raises(ContextError, match=r"(The rain|sample long).* needs \d{4,} tokens, and model tiny reads"):
+    with pytest.raises(ContextError, match=r"(The rain|sample long|row 4 of bench).* needs \d{4,} tokens, and model"):
         for case in cases:
             check_case(session, Selection(case, session.options.models[0], "cpu", source=source), tokenizer)
+
+
+def test_of_a_book_the_beginning_alone_is_read_to_refuse_it(configure: Configure) -> None:
+    """A text of 30 MB took half a minute and gigabytes before it was refused."""
+    read: list[int] = []
+
+    class Counting:
+        def __call__(self, text: str) -> Any:
+            read.append(len(text))
+            return SimpleNamespace(input_ids=text.split())
+
+    session = audit_session(configure("--model", "tiny"))
+    window = known_context(session, session.options.models[0])
+    assert window is not None
+    texts = {"book": "word " * 10**6, "spaces": " " * 40 * window + "word", "page": "word " * 9}
+    for name, refused in (("page", False), ("spaces", False), ("book", True)):
+        source = CaseSource([], lambda case, tokenizer, options, name=name: [(name, texts[name])])
+        selection = Selection(Case("x"), session.options.models[0], "cpu", source=source)
+        with pytest.raises(ContextError, match="book needs") if refused else nullcontext():
+            check_case(session, selection, cast(Any, Counting()))
+    assert read == [len(texts["page"]), 16 * window, len(texts["spaces"]), 16 * window]
 
 
 def test_json_rows_hold_their_places(tmp_path: Path) -> None:

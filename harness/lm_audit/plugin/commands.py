@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 from typing import Any
 
+from lm_audit.errors import UsageError
 from lm_audit.plugin.audit_cases.suite import suite_call
 
 
@@ -30,4 +33,14 @@ def _run(options: argparse.Namespace) -> int:
 
         print(help_text(), end="")
         return 0
+    _check_added()
     return int(pytest.main(suite_call(options.arguments)))
+
+
+def _check_added() -> None:
+    """``UsageError`` for ``PYTEST_ADDOPTS`` with an open quote, of which pytest itself gives a traceback."""
+    added = os.environ.get("PYTEST_ADDOPTS", "")
+    try:
+        shlex.split(added)
+    except ValueError as error:
+        raise UsageError(f"PYTEST_ADDOPTS={added[:200]!r} cannot be divided into words: {error}") from error

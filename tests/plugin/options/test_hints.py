@@ -208,3 +208,11 @@ def test_a_case_id_of_the_suite_is_found_from_any_folder(tmp_path: Path, monkeyp
     assert place.endswith("::test_x[a/b]") and Path(place.partition("::")[0]).is_file()
     monkeypatch.setattr("lm_audit.plugin.audit_cases.suite._exists", lambda name: name == SHIPPED)
     assert suite_call(["evals/test_bias.py::test_x[a/b]"])[-2:] == ["--pyargs", f"{SHIPPED}.test_bias::test_x[a/b]"]
+
+
+def test_an_open_quote_in_the_variable_of_pytest_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--seed='1")
+    assert main(["run", "-m", "bias"]) == 2
+    assert 'PYTEST_ADDOPTS="--seed=\'1" cannot be divided into words: No closing quotation' in capsys.readouterr().err

@@ -92,7 +92,8 @@ def cases(
 
     ``source`` is a list of cases, or a function of the run's options that gives them at collection; it raises
     ``DataError`` or ``UsageError`` for bad input. ``preflight(case, tokenizer, options)`` runs before the weights load;
-    it may give pairs (what the model will read, its tokens), of which those longer than its window are refused then.
+    it may give pairs (what the model will read, its tokens or the text), of which those longer than its window are
+    refused then.
     ``needs`` says what the model must offer; a case on a model that does not is skipped at collection, with the reason.
     A test that declares none needs everything.
     """

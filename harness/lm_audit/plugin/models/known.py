@@ -54,7 +54,20 @@ def check_case(session: AuditSession, selection: Selection, tokenizer: Tokenizer
     read = source.preflight(case, tokenizer, session.options)
     if read is None or is_endpoint(model.spec) or (window := known_context(session, model)) is None:
         return
-    for name, tokens in read:
+    for name, given in read:
+        tokens = given if isinstance(given, int) else _count(given, tokenizer, window)
         if tokens > window:
             advice = "shorten it, leave it out, or ask a model that reads more"
             raise ContextError(beyond_context(name, tokens, f"model {model.name}", window, advice))
+
+
+def _count(text: str, tokenizer: Tokenizer, window: int) -> int:
+    """The tokens of a text; of its beginning alone where that is beyond the window: a book takes half a minute."""
+    begin = text[: _LOOKED_AT * window]
+    found = len(tokenizer(begin).input_ids)
+    # Up to where it was cut, the whole text may have a few tokens fewer.
+    return found if len(begin) == len(text) or found > window + _LOOKED_AT else len(tokenizer(text).input_ids)
+
+
+_LOOKED_AT = 16
+"""Characters that are looked at for each token of a window."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from lm_audit.errors import DataError
-from lm_audit.shared.textfiles.paths import is_there
+from lm_audit.shared.textfiles.paths import as_spelt, is_there
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ def on_disk(text: str | Path) -> OnDisk:
 
     Without either the text is the path of what is absent. Nothing behind a colon is an unset variable, and names none.
     """
-    path = Path(text)
+    path = as_spelt(Path(text))
     if is_there(path):
         return OnDisk(path)
     for colons in (1, 2):
         head, *parts = str(text).rsplit(":", colons)
-        if len(parts) == colons and parts[-1] and head and is_there(Path(head)):
-            return OnDisk(Path(head), tuple(filter(None, parts)))
+        if len(parts) == colons and parts[-1] and head and is_there(as_spelt(Path(head))):
+            return OnDisk(as_spelt(Path(head)), tuple(filter(None, parts)))
     return OnDisk(path)
 
 
@@ -57,7 +57,7 @@ def chosen(found: Sequence[tuple[str, ...]], named: OnDisk) -> list[int]:
         else:
             names = list(dict.fromkeys("/".join(one) for one in found if one))
             there = f"it has {', '.join(names[:20])}" if names else "it is one table, without parts"
-            raise DataError(f"has no part {part!r}; {there}", file=named.path)
+            raise DataError(f"has no part {part[:60]!r}; {there}", file=named.path)
         places = belong
     return places
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import unicodedata
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +21,15 @@ MOST_ENTRIES = 200_000
 def made_by_kernel(path: Path) -> bool:
     """Whether a file has no content of its own: the kernel makes it as it is read."""
     return os.path.realpath(path).startswith(_KERNEL)
+
+
+def as_spelt(path: Path) -> Path:
+    """The path as the disk spells it: macOS writes names with accents in other characters than keyboards do."""
+    if str(path).isascii() or is_there(path):
+        return path
+    forms = [unicodedata.normalize(form, str(path)) for form in ("NFC", "NFD")]
+    others = [*map(Path, forms), *(path.parent / Path(form).name for form in forms)]
+    return next((other for other in others if is_there(other)), path)
 
 
 def is_there(path: Path) -> bool:
@@ -52,7 +62,7 @@ def readable_file(path: str | Path) -> Path:
     Raises ``DataError`` for one that is absent, a folder, a pipe or a device (which could hang, and cannot be read
     twice), closed to us, or named as no file can be.
     """
-    path = Path(path)
+    path = as_spelt(Path(path))
     try:
         mode = os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError) as error:

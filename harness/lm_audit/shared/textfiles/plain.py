@@ -11,12 +11,13 @@ from typing import TextIO
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles.encodings import encoding_of
 from lm_audit.shared.textfiles.packed import opened_bytes
+from lm_audit.shared.textfiles.paths import as_spelt
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[TextIO]:
     """The open file, lines ended by LF alone and kept as they are; ``DataError`` for whatever keeps it from us."""
-    path = Path(path)
+    path = as_spelt(Path(path))
     encoding = encoding_of(path)
     try:
         with opened_bytes(path) as handle, TextIOWrapper(handle, encoding, newline="\n") as stream:
