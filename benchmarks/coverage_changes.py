@@ -135,6 +135,20 @@ def others(make: Make) -> Make:
     return apart
 
 
+def skewed_apart(n: int, m: int, sd: float) -> Make:
+    """``n`` exponential items in the first run, ``m`` others of ``sd`` times the spread in the second."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        a, b = rng.exponential(size=n), 1 + sd * (rng.exponential(size=m) - 1) + sd * effect
+        first, second = (
+            [{"item": f"{side}{k}", "v": float(v)} for k, v in enumerate(values)]
+            for side, values in (("a", a), ("b", b))
+        )
+        return first, second
+
+    return make
+
+
 def orders(questions: int, files: int | None = None) -> Make:
     """Questions in a published order and three shuffled ones; the effect is on the published order."""
 
@@ -341,6 +355,11 @@ def kinds() -> Iterator[Kind]:
     yield from of_the_audits()
     yield from of_two_groups()
     yield Kind("two samples, mean", "12 and 12 other items", mean, others(items(12)))
+    for m, sd in ((12, 1), (12, 3), (8, 3)):
+        n = 40 if m == 8 else 12
+        yield Kind(
+            "two samples, mean", f"{n} and {m} other items, exponential, SD 1 and {sd}", mean, skewed_apart(n, m, sd)
+        )
     yield Kind("two samples, share", "24 and 24 other items", mean, others(items(24, binary=True)))
     for n in (5, 12, 24):
         yield Kind("from intervals (BCa)", f"{n} and {n} values", None, others(items(n)))

@@ -17,7 +17,7 @@ from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, cluster_numbers, finite_array, rounding
 from lm_audit.stats.means.cluster_robust import clustered_mean
-from lm_audit.stats.means.skewed import growth, skewness
+from lm_audit.stats.means.skewed import growth, remark, skewness
 from lm_audit.stats.shares.clustered_share import share
 
 METHOD = "mean, symmetric bootstrap-t"
@@ -75,14 +75,17 @@ def mean_interval(
     reach = _quantile(sums, sizes, error, confidence, n_resamples, seed)
     if not math.isfinite(reach):
         return replace(bare, note=f"too few {what} differ from the others: a resample often has no spread, no interval")
-    down, up = growth(skewness(sums - float(scaled.mean()) * sizes), count, spared=SPARED)
+    skew = skewness(sums - float(scaled.mean()) * sizes)
+    down, up = growth(skew, count, spared=SPARED)
     with np.errstate(over="ignore"):
         ends = [float(np.ldexp(scaled.mean() + part * reach * error, exponent)) for part in (-down, up)]
     if not all(map(math.isfinite, ends)):
         return Estimate.not_estimable("the result exceeds the range of floats", n=n, method=method)
-    found = replace(bare, low=min(ends[0], value), high=max(ends[1], value), method=f"{method}, B={n_resamples}")
-    uneven = labels is not None and effective_number(sizes) < UNEVEN * count
-    return _no_nearer(found, clustered_mean(array, labels, confidence=confidence)) if uneven else found
+    bare = replace(bare, method=f"{method}, B={n_resamples}", note=remark(skew, count))
+    found = replace(bare, low=min(ends[0], value), high=max(ends[1], value))
+    if labels is None or effective_number(sizes) >= UNEVEN * count:
+        return found
+    return _no_nearer(found, clustered_mean(array, labels, confidence=confidence))
 
 
 def _no_nearer(found: Estimate, robust: Estimate) -> Estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +15,7 @@ from lm_audit.stats.covering import FEWEST
 from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, no_p_value, p_value, rounding, two_groups
-from lm_audit.stats.means.skewed import growth
+from lm_audit.stats.means.skewed import growth, remark
 
 METHOD = "difference of means, bootstrap-t"
 
@@ -68,7 +69,8 @@ def studentised_difference(
         return _without(float(np.ldexp(value, exponent)), reason, n, confidence)
     units = min(len(first), len(second))
     pivots, kept = _pivots(first, second, value, n_resamples, seed), 1 - MISSING / units
-    factors = growth(_skewness(first, second), units)
+    skew = _skewness(first, second)
+    factors = growth(skew, units)
     pivots, t, df = _grown(pivots, factors), value / error, _freedom(first, second)
     p = max(_share_beyond(pivots, t) / kept, _p_of_welch(t, df, factors))
     tested = p_value(min(1.0, p), n=n, method=f"{METHOD}, R={n_resamples}")
@@ -80,7 +82,8 @@ def studentised_difference(
     ends = [float(np.ldexp(value + part * error, exponent)) for part in (-reach[0], 0.0, reach[1])]
     if not np.isfinite(ends).all():
         return _without(None, "the result exceeds the range of floats", n, confidence)
-    found = Estimate(ends[1], ends[0], ends[2], n=n, confidence=confidence, method=METHOD, units=units)
+    known: dict[str, Any] = {"n": n, "confidence": confidence, "method": METHOD, "units": units}
+    found = Estimate(ends[1], ends[0], ends[2], note=remark(skew, units), **known)
     return MeanDifference(found, tested)
 
 

@@ -9,7 +9,7 @@ from lm_audit.stats.bootstrap.resampling import index_batches
 from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, finite_array
-from lm_audit.stats.means.skewed import growth, skewness
+from lm_audit.stats.means.skewed import growth, remark, skewness
 
 METHOD = "mean, bootstrap-t, B={}"
 
@@ -37,7 +37,8 @@ def studentised_mean(
         return Estimate(mean, n=n, confidence=confidence, method=method, note=note)
     error = float(array.std(ddof=1)) / n**0.5
     pivots = np.sort(_pivots((array - mean) / error, n_resamples, seed))
-    down, up = growth(skewness(array / np.abs(array).max()), n, spared=SPARED)
+    skew = skewness(array / np.abs(array).max())
+    down, up = growth(skew, n, spared=SPARED)
     below, above = (int(share * (n_resamples + 1)) for share in ((1 - confidence) / 2, (1 + confidence) / 2))
     low, high = float(pivots[max(0, below - 1)]), float(pivots[min(n_resamples - 1, above - 1)])
     if not np.isfinite([low, high]).all():
@@ -56,6 +57,7 @@ def studentised_mean(
         n=n,
         confidence=confidence,
         method=method,
+        note=remark(skew, n),
     )
 
 
