@@ -151,13 +151,15 @@ def test_kept_evidence_that_is_damaged_is_measured_again(tmp_path: Path, monkeyp
     monkeypatch.setattr("lm_audit.audits.privacy.stages.four_stages.run_stages", lambda config: {})
     monkeypatch.setattr("lm_audit.audits.privacy.audit.audit_stages", measured)
     config, options = smoke_config(output=tmp_path), ScoringOptions()
-    for content in (None, "", "{", "[]", '{"audit": "privacy"}'):
+    whole = ""
+    for content in (None, "", "{", "[]", '{"audit": "privacy"}', "another word"):
         for kept in tmp_path.glob("evidence-*.json"):
+            whole = whole or kept.read_text()
             if content is not None:
-                kept.write_text(content)
+                kept.write_text(whole.replace("measured", "Measured") if content == "another word" else content)
         toy_evidence.cache_clear()
         assert toy_evidence(config, options).notes == ["measured"]
     toy_evidence.cache_clear()
     toy_evidence(config, options)
     toy_evidence.cache_clear()
-    assert len(asked) == 5
+    assert len(asked) == 6

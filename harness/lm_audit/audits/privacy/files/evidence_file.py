@@ -10,6 +10,7 @@ from lm_audit.audits.privacy.data.jsonl import write_text
 from lm_audit.errors import DataError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.findings import Finding
+from lm_audit.shared.sealed import sealed, unsealed
 from lm_audit.shared.textfiles import is_file, read_json_object
 from lm_audit.sources import MetricSource
 from lm_audit.stats import Estimate
@@ -18,7 +19,7 @@ FILE = "evidence.json"
 
 
 def save_evidence(evidence: Evidence, path: Path) -> None:
-    """Write everything as strict JSON."""
+    """Write everything as strict JSON, with a checksum as the last key."""
     record: dict[str, Any] = {
         "audit": evidence.audit,
         "metrics": {name: estimate.to_json() for name, estimate in evidence.metrics.items()},
@@ -32,14 +33,21 @@ def save_evidence(evidence: Evidence, path: Path) -> None:
         "notes": evidence.notes,
         "code_version": evidence.code_version,
     }
-    write_text(path, json.dumps(record, allow_nan=False) + "\n")
+    write_text(path, sealed(json.dumps(record, allow_nan=False).encode("ascii")).decode("ascii") + "\n")
 
 
 def load_evidence(path: Path) -> Evidence:
-    """The inverse of :func:`save_evidence`; ``DataError`` for a file that is missing or of another form."""
+    """The inverse of :func:`save_evidence`; ``DataError`` for a file that is missing, changed since or of another form.
+
+    One of before there were checksums is read without.
+    """
     if not is_file(path):
         raise DataError("there is no such file; run 'lm-audit privacy audit' first", file=path)
     record = read_json_object(path)
+    try:
+        unsealed(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"{error}; run 'lm-audit privacy audit' again", file=path) from error
     try:
         return Evidence(
             record["audit"],
