@@ -8,7 +8,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from tokenizers import Regex, normalizers, pre_tokenizers
+from tokenizers import Regex, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as Backend
 
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.language_model import LanguageModel
@@ -242,3 +243,22 @@ def test_a_target_of_which_nothing_is_read_is_refused(parts: Any, prefix: str, t
     says = rf"request 1: the tokenizer reads nothing of the target .*{re.escape(target)}"
     with pytest.raises(DataError, match=says):
         encoder.encode([("a", "b"), (prefix, target)], "none")
+
+
+@pytest.mark.parametrize(
+    ("target", "refused"), [("好", True), (" 坏 好", True), (" cat 好", False), ("<unk>", False), (" cat", False)]
+)
+def test_a_target_of_unknown_letters_alone_is_refused(target: str, refused: bool) -> None:
+    """Any two words of another script scored the same: no preference, without a word."""
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Backend(models.WordLevel({"<unk>": 0, "a": 1, "cat": 2}, unk_token="<unk>"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.add_special_tokens(["<unk>"])
+    wrapper: Any = PreTrainedTokenizerFast
+    encoder = RequestEncoder(wrapper(tokenizer_object=backend, unk_token="<unk>"))
+    if not refused:
+        encoder.encode([("a", target)], "none")
+        return
+    with pytest.raises(DataError, match=rf"request 1: the tokenizer knows no letter of the target .*{target.strip()}"):
+        encoder.encode([("a", " cat"), ("a", target)], "none")

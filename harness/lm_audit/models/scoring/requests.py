@@ -62,16 +62,32 @@ class RequestEncoder:
         splits = self.splitter.split([p.text for _, p in texts], [p.at for _, p in texts])
         out: dict[int, Encoded] = {}
         for (i, joined), (ids, start, merged) in zip(texts, splits, strict=True):
-            if start == len(ids) and joined.text[joined.at :].strip():
-                raise DataError(
-                    f"the tokenizer reads nothing of the target {joined.text[joined.at :]!r:.80}: its rules drop these"
-                    " characters, so that there is nothing to score",
-                    field=f"request {i}",
-                )
+            self._require_read(joined.text[joined.at :], ids[start:], i)
             out[i] = _with_bos(ids, start, merged, head)
         for i, (prefix, target) in zip(*self._as_pairs(prepared), strict=True):
             out[i] = _with_bos(np.concatenate([prefix, target]), len(prefix), False, head)
         return [out[i] for i in range(len(prepared))]
+
+    def _require_read(self, target: str, ids: Ids, index: int) -> None:
+        """``DataError`` for a target of which the tokens tell nothing: its letters are dropped, or all unknown."""
+        if not target.strip():
+            return
+        if not len(ids):
+            raise DataError(
+                f"the tokenizer reads nothing of the target {target!r:.80}: its rules drop these characters, so that"
+                " there is nothing to score",
+                field=f"request {index}",
+            )
+        unknown: int | None = getattr(self._tokenizer, "unk_token_id", None)
+        if unknown is None or unknown not in ids or str(getattr(self._tokenizer, "unk_token", "")) in target:
+            return
+        known = [int(number) for number in ids if number != unknown]
+        if not known or not str(self._tokenizer.decode(known)).strip():
+            raise DataError(
+                f"the tokenizer knows no letter of the target {target!r:.80}, and reads the unknown token in its place:"
+                " every such text would score the same",
+                field=f"request {index}",
+            )
 
     def _as_pairs(self, prepared: Sequence[_Joined | tuple[Any, Any]]) -> tuple[list[int], list[tuple[Ids, Ids]]]:
         """Places and token ids of the requests of which at least one part is ids; text beside ids stands for itself."""
