@@ -171,3 +171,9 @@ def test_what_comes_before_the_endings_is_the_question(tmp_path: Path, name: str
     assert [(item.question, item.answer) for item in items] == [
         (f"He went up {k} steps.", "AB"[k % 2]) for k in range(4)
     ]
+
+
+def test_a_wrapped_row_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "set.json").write_text(json.dumps([{"row_idx": 0, "row": 5}]))
+    with pytest.raises(DataError, match="row 1: is a JSON int; an object is expected"):
+        load_rows(tmp_path / "set.json", "bbq")

@@ -119,3 +119,13 @@ def test_a_sample_keeps_categories_in_proportion() -> None:
     assert sample == stratified_sample(rows, 20, lambda row: row["kind"], seed=1)
     assert sample != stratified_sample(rows, 20, lambda row: row["kind"], seed=2)
     assert stratified_sample(rows, None, lambda row: row["kind"], seed=1) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [("", "texts"), ("texts = ['He saw it. | So it was.']", r"\[\[control\]\]")],
+)
+def test_swaps_of_one_kind_alone_are_refused_before_the_model(tmp_path: Path, text: str, lacks: str) -> None:
+    (tmp_path / "own.toml").write_text(text)
+    with pytest.raises(DataError, match=f"own.toml: holds no {lacks}: "):
+        load_swap_items(tmp_path / "own.toml")

@@ -27,10 +27,11 @@ def document_rows(document: object, file: OnDisk) -> Iterator[tuple[str, int, di
         name, rows = parts[place]
         for given in rows:
             number += 1
-            if not isinstance(given, dict):
-                raise DataError(f"is a JSON {type(given).__name__}; an object is expected", file=path, row=number)
             # The hub's own row service wraps each row.
-            yield name, number, given["row"] if set(given) >= {"row_idx", "row"} else given
+            row = given["row"] if isinstance(given, dict) and set(given) >= {"row_idx", "row"} else given
+            if not isinstance(row, dict):
+                raise DataError(f"is a JSON {type(row).__name__}; an object is expected", file=path, row=number)
+            yield name, number, row
 
 
 def _parts(document: object, path: Path) -> Iterator[tuple[str, list[Any]]]:

@@ -80,6 +80,9 @@ def load_swap_items(path: str | Path, *, like: str | Path | None = None) -> list
             raise DataError(
                 f"{item.item} is the same as {first} ({item.before[:60]!r}); take one of them out", file=path
             )
+    for control, name in ((False, "texts"), (True, "[[control]]")):
+        if not any(item.control is control for item in items):
+            raise DataError(f"holds no {name}: swaps say something against control swaps only", file=path)
     return items
 
 
