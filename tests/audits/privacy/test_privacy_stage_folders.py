@@ -15,6 +15,7 @@ from lm_audit.audits.privacy.measured_cases import _digest, toy_evidence
 from lm_audit.audits.privacy.stages.config import StagesConfig, smoke_config
 from lm_audit.audits.privacy.stages.four_stages import claim, is_done, run_stages
 from lm_audit.audits.privacy.stages.stage_inputs import base_spec
+from lm_audit.audits.privacy.stages.stage_names import STAGES
 from lm_audit.cli import main
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
@@ -139,6 +140,27 @@ def test_a_stage_whose_record_is_damaged_is_not_done(tmp_path: Path, content: by
     assert not is_done(tmp_path)
     (tmp_path / "stage.json").write_text('{"stage": "sft"}')
     assert is_done(tmp_path)
+
+
+def test_a_stage_whose_weights_were_changed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    config = smoke_config(output=tmp_path)
+
+    def train(stage: str, config: StagesConfig, folder: Path, target: Path) -> dict[str, object]:
+        made.append(stage)
+        target.mkdir(parents=True)
+        (target / "model.safetensors").write_bytes(b"0123")
+        return {}
+
+    four_stages = "lm_audit.audits.privacy.stages.four_stages"
+    monkeypatch.setattr(f"{four_stages}._trainers", lambda config: dict.fromkeys(STAGES, train))
+    monkeypatch.setattr(f"{four_stages}.stage_spec", lambda target: base_spec(config))
+    for damage, again in ((None, [*STAGES]), (None, []), (b"0124", ["sft"]), (b"01", ["sft"]), (None, [])):
+        made.clear()
+        if damage is not None:
+            (tmp_path / "stages" / "sft" / "model.safetensors").write_bytes(damage)
+        run_stages(config)
+        assert made == again
 
 
 def test_kept_evidence_that_is_damaged_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from lm_audit.audits.privacy.stages.stage_names import STAGES
 from lm_audit.audits.privacy.training.inputs import check_inputs
 from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.shared.former_names import former_arguments
+from lm_audit.shared.sealed_folder import is_whole, write_seal
 from lm_audit.shared.textfiles import is_file, read_json_object
 
 OnMessage = Callable[[str], None]
@@ -103,15 +104,19 @@ def _stage(stage: str, config: StagesConfig, manifest: Manifest, folder: Path, o
     if stage != "base":
         append_metadata(folder / METADATA, _kind(stage, config), record)
     write_text(target / DONE, json.dumps(record, indent=1, allow_nan=False) + "\n")
+    write_seal(target, target)
     _checkpoint(folder, stage).unlink(missing_ok=True)
     shutil.rmtree(folder / "checkpoints" / f"trl-{stage}", ignore_errors=True)
     return target
 
 
 def is_done(target: Path) -> bool:
-    """Whether the stage was written to its end; a record that was damaged since says nothing of its weights."""
+    """Whether the stage was written to its end and is what was written: of one that was damaged since nothing follows.
+
+    ``STAGE.seal`` beside it holds what its files are (:mod:`lm_audit.shared.sealed_folder`).
+    """
     try:
-        return bool(read_json_object(target / DONE))
+        return bool(read_json_object(target / DONE)) and is_whole(target)
     except DataError:
         return False
 
