@@ -16,8 +16,14 @@ from lm_audit.audits.leakage import overview, published_place_test, signs, unsee
 from lm_audit.audits.leakage.controls import planted as planting
 from lm_audit.audits.leakage.controls.expected import FOUND, SILENT, negative_control, positive_control
 from lm_audit.audits.leakage.controls.planted import Planted, made_up_items, measure, trained_on
-from lm_audit.audits.leakage.controls.whole_reports import reported_order, wrong_memory, wrong_order, wrong_overview
-from lm_audit.audits.leakage.half_option import completion, conditions, published
+from lm_audit.audits.leakage.controls.whole_reports import (
+    reported_order,
+    wrong_halves,
+    wrong_memory,
+    wrong_order,
+    wrong_overview,
+)
+from lm_audit.audits.leakage.half_option import completion, conditions, cuts, probing, published
 from lm_audit.audits.leakage.half_option.conditions import QuestionScores, question_scores
 from lm_audit.audits.leakage.half_option.passes import measure_conditions
 from lm_audit.audits.leakage.items.item import Item
@@ -427,6 +433,50 @@ def test_faults_of_the_whole_report(trained: Trained, monkeypatch: pytest.Monkey
     whole(trained, part)
     apply(monkeypatch)
     assert whole(trained, part)
+
+
+def _answered(change: Callable[[list[Any]], list[Any]]) -> tuple[Any, str, Callable[..., Any]]:
+    honest = probing._answers
+    return probing, "_answers", lambda *words, **options: change(honest(*words, **options))
+
+
+def _cut(move: Callable[[int, str], int]) -> tuple[Any, str, Callable[..., Any]]:
+    """Halves are cut nearest to another place than the option's middle."""
+    honest = cuts._nearest_boundary
+    return (
+        cuts,
+        "_nearest_boundary",
+        lambda spans, begin, middle, whole: honest(spans, begin, move(middle, whole), whole),
+    )
+
+
+HALVES: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "cut at the end": _cut(lambda middle, whole: len(whole)),
+    "cut two characters late": _cut(lambda middle, whole: middle + 2),
+    "cut two characters early": _cut(lambda middle, whole: middle - 2),
+    "next tokens of the option before": _answered(lambda found: [
+        replace(one, predicted=other.predicted, near_tie=other.near_tie)
+        for one, other in zip(found, [found[-1], *found[:-1]], strict=True)
+    ]),
+    "one next token for all": _answered(lambda found: [replace(one, predicted=97) for one in found]),
+    "every token is a hit": (probing, "byte_outcome", lambda token, suffix: "hit" if token else "miss"),
+    "nothing is a hit": (probing, "byte_outcome", lambda token, suffix: "miss"),
+    "bytes of the whole option": (probing, "_row", lambda *words, _=probing._row: _(*words) | {"suffix_bytes": 6}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", HALVES)
+def test_faults_of_halves(trained: Trained, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    items = trained.seen[:3]
+
+    def told() -> list[str]:
+        table = measure_conditions(trained.model, items, orders=1, seed=0)
+        rows: list[Any] = table.to_dict("records")
+        return wrong_halves(rows, items)
+
+    assert told() == []
+    monkeypatch.setattr(*HALVES[fault])
+    assert told()
 
 
 def test_a_whole_report_that_is_wrong_fails_the_controls(trained: Trained) -> None:

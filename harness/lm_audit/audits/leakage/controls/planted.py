@@ -14,7 +14,13 @@ from lm_audit.audits.leakage.averages import Floats
 from lm_audit.audits.leakage.controls.published_hits import PublishedHalf, published_half
 from lm_audit.audits.leakage.controls.several_files import SIZES, in_files, wrong_of_files
 from lm_audit.audits.leakage.controls.shipped import EMBEDDED, made_of, shipped, write
-from lm_audit.audits.leakage.controls.whole_reports import reported_order, wrong_memory, wrong_order, wrong_overview
+from lm_audit.audits.leakage.controls.whole_reports import (
+    reported_order,
+    wrong_halves,
+    wrong_memory,
+    wrong_order,
+    wrong_overview,
+)
 from lm_audit.audits.leakage.half_option.completion import completions
 from lm_audit.audits.leakage.half_option.conditions import Effect, QuestionScores, order_effect, question_scores
 from lm_audit.audits.leakage.half_option.passes import measure_conditions
@@ -253,7 +259,8 @@ def _half(
     first = {f"leakage.{kind}.first": 1 / ORDERS for kind in kinds}
     even = {f"leakage.{kind}.place": fmean(place / (ORDERS - 1) for place in range(ORDERS)) for kind in kinds}
     ordered = reported_order(trained, benchmark, seed=seed)
-    checked: list[Any] = memory.table[memory.table["base"] < CHECKED].to_dict("records")
+    measured: list[Any] = memory.table.to_dict("records")
+    checked = [row for row in measured if row["base"] < CHECKED]
     found = Half(
         items=tuple(items),
         effect=effects[0],
@@ -268,6 +275,7 @@ def _half(
         misreported=(
             *misreported(ranked, chances=first | even, counts=[({}, len(items))]),
             *found_wrong("the memorisation test", lambda: wrong_memory(memory, rows, orders=MIXED)),
+            *found_wrong("halves of options", lambda: wrong_halves(measured, items)),
             *found_wrong("the rows' order", lambda: wrong_order(ordered, trained, benchmark, agreement(trained))),
         ),
     )

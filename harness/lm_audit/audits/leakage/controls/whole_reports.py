@@ -22,6 +22,7 @@ from lm_audit.audits.second_opinion import misreported
 
 if TYPE_CHECKING:
     from lm_audit.audits.leakage.items.benchmark import Benchmark
+    from lm_audit.audits.leakage.items.item import Item
     from lm_audit.evidence import Evidence
     from lm_audit.models import LanguageModel
 
@@ -67,6 +68,25 @@ def wrong_memory(
     asked = (ORIGINAL, *(f"{SHUFFLED}-{number}" for number in range(1, orders + 1)), *BASELINES)
     counts = [({"condition": name}, options) for name in asked]
     return misreported(evidence, chances=levels, values=values, counts=counts)
+
+
+def wrong_halves(rows: Rows, items: Sequence[Item]) -> list[str]:
+    """Options that were not cut in their middle, to one character (a token of the toy), and what is said of the next
+    token that its rank among all does not say."""
+    options = {option for item in items for option in item.options}
+    faults: dict[str, int] = defaultdict(int)
+    for row in rows:
+        suffix, whole = str(row["suffix"]), f"{row['prefix']}{row['suffix']}"
+        option = max((one for one in options if whole.endswith(one)), key=len, default="")
+        faults["are not cut in the middle of an option"] += abs(len(suffix) - len(option) / 2) > 1
+        faults["have other bytes than they are said to"] += row["suffix_bytes"] != len(suffix.encode())
+        foreseen = bool(row["predicted"]) and suffix.startswith(str(row["predicted"]))
+        likeliest = foreseen if row["near_tie"] else row["rank"] == 0
+        faults["say of their next token what its rank does not"] += foreseen != likeliest
+        faults["are hits without their next token, or none with it"] += row["hit"] != (
+            foreseen and not str(row["predicted"]).isspace()
+        )
+    return [f"{count} of {len(rows)} rows {what}" for what, count in faults.items() if count]
 
 
 def _by_question(rows: Rows, column: str) -> dict[str, dict[str, float]]:
