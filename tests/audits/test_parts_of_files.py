@@ -20,6 +20,9 @@ from lm_audit.audits.leakage.items.loading import load_benchmark
 from lm_audit.audits.needle.haystack.sources import from_path
 from lm_audit.audits.privacy.data.documents import read_documents
 from lm_audit.errors import DataError
+from lm_audit.models.loading.identity.spec_identity import content_state
+from lm_audit.plugin.options.run_options import RunOptions
+from lm_audit.plugin.record.options_record import named_contents
 from lm_audit.shared.textfiles import on_disk, packed, text_of
 from lm_audit.shared.textfiles.remembering import content_stamp
 
@@ -115,6 +118,10 @@ def test_a_folder_here_is_no_set_of_the_hub(tmp_path: Path, monkeypatch: pytest.
     _written(tmp_path / "own/set/high/test.json", _pairs("ann"))
     assert hub_set("own/set:high:test") is None
     before = content_stamp("own/set:high:test")
+    options = RunOptions(data={"crows_pairs": "own/set:high:test"})
+    (flag, text, state), *_ = named_contents(options)
+    assert (flag, text) == ("--data crows_pairs", "own/set:high:test")
+    assert state == content_state("own/set") != "", "a run that goes on is held against the file, not its name"
     _written(tmp_path / "own/set/high/test.json", _pairs("eve"))
     assert content_stamp("own/set:high:test") != before != ""
 
@@ -161,10 +168,10 @@ def test_other_packings_say_what_unpacks_them(tmp_path: Path, begins: bytes, doe
 
 
 def test_a_name_is_found_in_either_spelling_of_its_accents(tmp_path: Path) -> None:
-    typed = "größe/über.json"
-    for form, other in (("NFC", "NFD"), ("NFD", "NFC")):
-        file = _written(tmp_path / form / unicodedata.normalize(form, typed), {"train": _pairs("tom")})
-        named = tmp_path / form / unicodedata.normalize(other, typed)
+    both = (unicodedata.normalize("NFC", "größe/über.json"), unicodedata.normalize("NFD", "größe/über.json"))
+    for number, (form, other) in enumerate((both, both[::-1])):
+        file = _written(tmp_path / str(number) / form, {"train": _pairs("tom")})
+        named = tmp_path / str(number) / other
         assert named != file and text_of(named) == text_of(file)
         for source in (named, f"{named}:train"):
             assert _more(load_rows(source, "crows_pairs")) == ["tom"] and content_stamp(source) == content_stamp(file)

@@ -107,18 +107,21 @@ def test_what_options_name_travels_and_is_found_there(
     found = packed(
         pytester,
         project / "parcel",
-        data={"near": "data/set.csv", "far": str(outside / "more.csv"), "hub": "org/name"},
+        data={"near": "data/set.csv", "far": str(outside / "more.csv"), "hub": "org/name", "part": f"{outside}:a:b"},
         audit={"stages": "base=base,sft=sft", "needle_template": "bias", "benchmark": ["own=data/set.csv"]},
     )
     files = {path.relative_to(found.working).as_posix() for path in found.working.rglob("*") if path.is_file()}
     assert "data/set.csv" in files and "bias" not in files, "a word that happens to be a file's name is no file"
     assert not [name for name in files if "safetensors" in name]
     order = Order("w", "r", (), str(project), ".", None, {}, {
-        "data": ["near=data/set.csv", f"far={outside / 'more.csv'}", "hub=org/name"], "stages": "base=base,sft=sft",
+        "data": ["near=data/set.csv", f"far={outside / 'more.csv'}", "hub=org/name", f"part={outside}:a:b"],
+        "stages": "base=base,sft=sft",
         "words": "bias",
     }, found.named)  # fmt: skip
     moved = moved_options(order, found.working)
-    near, far, hub = moved["data"]
+    near, far, hub, part = moved["data"]
+    travelled, _, names = part.removeprefix("part=").partition(":")
+    assert names == "a:b" and (Path(travelled) / "more.csv").read_text(encoding="utf-8") == "a"
     assert (near, hub) == ("near=data/set.csv", "hub=org/name")
     assert Path(far.removeprefix("far=")).read_text(encoding="utf-8") == "a"
     assert moved["stages"] == f"base={project / 'base'},sft={project / 'sft'}", "models are looked for on each node"
