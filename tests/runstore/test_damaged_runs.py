@@ -221,6 +221,13 @@ def test_a_shard_mark_that_is_none_refuses_the_merge(tmp_path: Path, capsys: pyt
     assert "what its plan says of shards is damaged" in capsys.readouterr().err
 
 
+def test_a_merge_says_why_no_plan_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = made(tmp_path)
+    ledger(run).write_bytes(b"\0" * 99)
+    assert main(["merge", str(run), "-o", str(tmp_path / "out")]) == 2
+    assert "it holds no plan, 1 damaged record or file: ledger/" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("content", [None, "[]", '{"seed": 1', "folder"])
 def test_a_merge_does_not_lose_the_damage_of_run_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None

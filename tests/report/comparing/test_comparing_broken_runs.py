@@ -144,6 +144,17 @@ def test_a_damaged_run_is_told(tmp_path: Path) -> None:
     assert any("b is damaged in 1 place: run.json" in one for one in compare_runs(*map(read_run, folders)).remarks)
 
 
+def test_a_run_of_which_nothing_can_be_read_is_no_baseline_that_was_kept(tmp_path: Path) -> None:
+    """What it had measured is unknown; a run without a damage that measured nothing is one."""
+    folders = [write_run(tmp_path / name, [measured("1")]) for name in "ab"]
+    for ledger in (folders[0] / "ledger").iterdir():
+        ledger.write_bytes(b"\0" * 99)
+    found = compare_runs(*map(read_run, folders))
+    assert found.incomparable and found.failed and any("a is damaged" in one for one in found.remarks)
+    nothing = write_run(tmp_path / "c", [])
+    assert not compare_runs(read_run(nothing), read_run(folders[1])).failed
+
+
 GONE = Estimate.not_estimable("3 answers, 8 are needed", n=3)
 
 

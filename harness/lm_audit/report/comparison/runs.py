@@ -101,7 +101,8 @@ def compare_runs(a: Run, b: Run, *, across_models: bool = False, seed: int = 0) 
         remarks=tuple(remarks),
         lost=tuple(lost_audits([(cases_a[key], cases_b[key]) for key in both], voids_a, voids_b)),
         unmeasured=tuple(unmeasured(cases_a, cases_b, by_case, voids_a, frozenset(b.missing))),
-        incomparable=any(measured(case) for case in cases_a.values())
+        # Of a run whose ledger cannot be read nobody knows what it had measured.
+        incomparable=(any(measured(case) for case in cases_a.values()) or bool(a.damaged and not a.cases))
         and all(change.direction == "not comparable" for change in changes),
     )
     # Runs are matched by what they recorded; what is told of them is made safe to show.

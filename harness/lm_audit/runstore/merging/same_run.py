@@ -14,6 +14,7 @@ from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.reader import read_lines
 from lm_audit.runstore.records import Run
 from lm_audit.runstore.run import read_run
+from lm_audit.runstore.soundness.beside import told_damage
 from lm_audit.shared.reached import package_versions
 from lm_audit.shared.stated_options import differences
 
@@ -102,7 +103,8 @@ def check_kin(members: Sequence[Member]) -> None:
         raise UsageError("cannot merge: no run is named")
     for one in members:
         if not one.run.planned and not one.shards:
-            raise UsageError(f"cannot merge {one.name}: it holds no plan, no case was ever selected in it")
+            why = told_damage(one.run.damaged) if one.run.damaged else "no case was ever selected in it"
+            raise UsageError(f"cannot merge {one.name}: it holds no plan, {why}")
     for one, other in combinations(members, 2):
         reason = _foreign(one, other) or _overlap(one, other)
         if reason:
