@@ -136,7 +136,7 @@ def legal_name(name: str) -> str:
 def column_of(row: GivenRow, column: str) -> Any:
     """What a row holds in a column; ``DataError`` that names what there is where it has none of that name."""
     if column not in row.values:
-        raise row.error(f"has no column {column!r}; it has {list(row.values)[:30]}")
+        raise row.error(f"has no column {column!r}; it has {list(row.values)}")
     return row.values[column]
 
 
@@ -155,7 +155,7 @@ def text_column(row: GivenRow) -> str:
     texts = [name for name, value in row.values.items() if isinstance(value, str) and not is_blank(value)]
     if len(texts) == 1:
         return texts[0]
-    raise row.error(f"has no column 'text', and {len(texts)} others with texts; it has {list(row.values)[:30]}")
+    raise row.error(f"has no column 'text', and {len(texts)} others with texts; it has {list(row.values)}")
 
 
 def column_of_texts(row: GivenRow, names: Sequence[str]) -> str:

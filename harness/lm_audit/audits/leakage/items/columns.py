@@ -133,7 +133,7 @@ def find_columns(
         absent = [part for part in column.split("|") if part not in names]
         if absent and field in Columns.__dataclass_fields__ and (field, column) != ("context", NO_CONTEXT):
             raise DataError(
-                f"has no column {absent[0]!r}, which {field} was mapped to; it has {list(names)[:30]}", file=file
+                f"has no column {absent[0]!r}, which {field} was mapped to; it has {list(names)}", file=file
             )
     values = dict.fromkeys(names, 1) if filled is None else filled
 
@@ -160,7 +160,7 @@ def find_columns(
     missing = [name for name, there in (("question", question), ("options", options)) if not there]
     if missing or question is None:
         raise DataError(
-            f"has no column for {' and '.join(missing)}; it has {list(names)[:30]}. Options are columns A, B, C, ..., "
+            f"has no column for {' and '.join(missing)}; it has {list(names)}. Options are columns A, B, C, ..., "
             f"or one of {', '.join(OPTION_LISTS[:7])}, or correct_answer beside distractor1 or incorrect_answer_1, or "
             "a list at the end of each question (a set answered by yes or no has none and cannot be used); name others "
             "by --leakage-columns question=...,options=A|B|C, or where the file has no header by number: "
