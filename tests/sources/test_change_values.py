@@ -297,7 +297,7 @@ def test_the_metric_before_and_after_is_told_in_its_own_unit() -> None:
     assert found.difference.value == pytest.approx(told[1] - told[0])
 
 
-@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("unit", [1e-9, 1e-6, 1.0, 1e6, 1e7 / 3])
 def test_a_cluster_that_rounding_alone_sets_apart_did_not_move(unit: float) -> None:
     labels = [k // 2 for k in range(8)]
     up = np.array([0.1, -0.1, 0.7, -0.7, 0.3, -0.3, 0.5, 0.5])

@@ -52,6 +52,9 @@ def test_members_of_a_tier_that_did_not_move_tell_nothing() -> None:
     assert tier_change(moved).floor == 2.0**-5
     moved[[0, 2, 3]] = 0.0
     assert tier_change(moved).floor == 2.0**-5
+    # Where none of them moved, the twins alone are exchanged.
+    moved[1::3] = 0.0
+    assert tier_change(moved).floor < 2.0**-8
 
 
 def test_members_of_one_cluster_tell_once() -> None:
