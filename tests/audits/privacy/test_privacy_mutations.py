@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from lm_audit.audits.privacy import audit as privacy_audit
 from lm_audit.audits.privacy import statistics
 from lm_audit.audits.privacy.attribution import changes
+from lm_audit.audits.privacy.attribution.changes import Frames
 from lm_audit.audits.privacy.audit import blind_evidence, evidence_of, score_stages
 from lm_audit.audits.privacy.controls import trained_controls
 from lm_audit.audits.privacy.controls.bigrams import bigram_model
@@ -33,6 +34,7 @@ from lm_audit.audits.privacy.measure.blind import blind_baseline, noticed_auc, s
 from lm_audit.audits.privacy.measure.stage_scores import StageScores
 from lm_audit.audits.privacy.measured_cases import stage_slice, transition_slice
 from lm_audit.errors import HarnessError
+from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.toy.tiny_model import tiny_model
@@ -548,3 +550,47 @@ def test_memorised_secrets_are_said_to_be_and_others_are_not(memory: PlantedMemo
     ):
         assert reports[0].says(statement), statement
     clean(reports[1])
+
+
+@pytest.fixture(scope="session")
+def step(memory: PlantedMemory) -> list[StageScores]:
+    """The planted model and the one before it, of each the scores."""
+    before = trained_controls.score_before(memory)
+    return [before, trained_controls.score_planted(memory, before)]
+
+
+def _told(step: Sequence[StageScores]) -> list[str]:
+    rows = [row for scores in step for row in privacy_audit.stage_rows(scores)]
+    whole = Evidence("privacy", rows=rows, parameters={"seed": 0})
+    privacy_audit.record_attribution(whole, 99)
+    return trained_controls.wrong_changes(whole)
+
+
+def _turned(scores: Frames) -> Frames:
+    """Members and twins exchanged."""
+    return replace(scores, members=scores.twins, twins=scores.members)
+
+
+_PAIRED, _AUC = changes._canary_row, changes._auc_row
+CHANGES: dict[str, tuple[str, Any]] = {
+    "stages exchanged": ("_canary_row", lambda metric, column, a, b, options: _PAIRED(metric, column, b, a, options)),
+    "stages exchanged for the AUC": ("_auc_row", lambda a, b, options: _AUC(b, a, options)),
+    "members are the twins": ("_auc_row", lambda a, b, options: _AUC(_turned(a), _turned(b), options)),
+    "another column": ("_canary_row", lambda metric, column, *rest: _PAIRED(metric, "sum_logprob", *rest)),
+    "of the twins": (
+        "_canary_row",
+        lambda metric, column, a, b, options: _PAIRED(metric, column, _turned(a), _turned(b), options),
+    ),
+    "no more risk": ("_canary_row", lambda *words: _PAIRED(*words) | {"more_risk": False}),
+    "changes of the other sign": (
+        "_canary_row",
+        lambda *words: (row := _PAIRED(*words)) | {"delta": -(row["delta"] or 0.0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", CHANGES)
+def test_the_table_of_changes_is_held(fault: str, step: Sequence[StageScores], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _told(step) == []
+    monkeypatch.setattr(changes, *CHANGES[fault])
+    assert _told(step)

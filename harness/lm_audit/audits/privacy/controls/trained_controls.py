@@ -8,6 +8,7 @@ whatever checkpoints are audited.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -209,7 +210,60 @@ def step_misreported(before: StageScores, after: StageScores) -> list[str]:
     steady = MetricSource.mean(INSTABILITY["stability"], {"stage": AFTER} | MEMBER, scale=-1.0, offset=1.0)
     instead = {f"privacy.{AFTER}.stability": steady}
     faults = [*misreported(whole, values=values, instead=instead), *wrong_step(whole.metrics, f"privacy.{STEP}.did")]
-    return [*faults, *wrongly_calibrated(before, after)]
+    return [*faults, *wrong_changes(whole), *wrongly_calibrated(before, after)]
+
+
+CHANGED = {"secret_logprob": COLUMN, "Avg_LogProb": "mean_logprob", "Canary_PPL": "ppl"}
+"""Of the table of changes so many are held: the rows' column by the metric."""
+
+
+def wrong_changes(whole: Evidence) -> list[str]:
+    """What the table of changes says of a step and is not so: means of the members and the AUC at either stage are
+    counted from the rows, and memorising raises every risk.
+    """
+    table = {row["metric"]: row for row in whole.parameters.get("attribution", ())}
+    values = {
+        (stage, role, column): [row[column] for row in whole.rows if row["stage"] == stage and row["role"] == role]
+        for stage in (BEFORE, AFTER)
+        for role in ("member", "control")
+        for column in CHANGED.values()
+    }
+    known = {
+        metric: [math.fsum(some) / len(some) for some in (values[stage, "member", column] for stage in (BEFORE, AFTER))]
+        for metric, column in CHANGED.items()
+    }
+    known["twin_ROC_AUC"] = [
+        _auc(values[stage, "member", COLUMN], values[stage, "control", COLUMN]) for stage in (BEFORE, AFTER)
+    ]
+    faults = []
+    for metric, (first, last) in known.items():
+        row = table.get(metric)
+        if row is None:
+            faults.append(f"the table of changes lacks {metric}")
+        elif not (_same(row["before"], first) and _same(row["after"], last)):
+            faults.append(
+                f"{metric} goes from {row['before']:.4g} to {row['after']:.4g}, not {first:.4g} to {last:.4g}"
+            )
+        elif (
+            not _same(row["delta"], last - first)
+            or None in (row["low"], row["high"])
+            or not row["low"] <= row["delta"] <= row["high"]
+        ):
+            faults.append(
+                f"{metric} changes by {row['delta']:.4g} ({row['low']} to {row['high']}), not {last - first:.4g}"
+            )
+        elif metric in CHANGED and row["more_risk"] is not True:
+            faults.append(f"{metric} is said to show no more risk")
+    return faults
+
+
+def _same(found: float | None, known: float) -> bool:
+    return found is not None and abs(found - known) <= 1e-9 * (1 + abs(known))
+
+
+def _auc(members: Sequence[float], twins: Sequence[float]) -> float:
+    won = sum((member > twin) + (member == twin) / 2 for member in members for twin in twins)
+    return won / (len(members) * len(twins))
 
 
 def wrong_step(metrics: Mapping[str, Estimate], name: str) -> list[str]:
