@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +15,7 @@ from lm_audit.errors import StoreError
 from lm_audit.report.allure.results import complete_results
 from lm_audit.report.allure.whole_run import strip_analytics
 from lm_audit.runstore.run import read_run
+from tests.file_size_limit import file_size_limit
 from tests.report.conftest import Watched
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,13 +91,8 @@ def test_completing_twice_adds_nothing(completed: Path, shown: Path) -> None:
 def test_results_and_attachments_stay_whole_on_a_full_disk(completed: Path, shown: Path, tmp_path: Path) -> None:
     shutil.copytree(completed, tmp_path / "results")
     before = {path.name: path.read_bytes() for path in completed.iterdir()}
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            complete_results(read_run(shown), tmp_path / "results")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with file_size_limit(), pytest.raises(OSError, match="File too large"):
+        complete_results(read_run(shown), tmp_path / "results")
     assert {path.name: path.read_bytes() for path in (tmp_path / "results").iterdir()} == before
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +27,7 @@ from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.tiny_text import seeded_text
 from lm_audit.models.toy.training import one_thread
 from lm_audit.shared.progress import OnProgress
+from tests.file_size_limit import file_size_limit
 
 SETTINGS = TrainSettings(epochs=2, lr=2e-3, batch_size=8, warmup_steps=2)
 TEXTS = seeded_text(40, 5)
@@ -143,17 +141,6 @@ def test_nothing_to_train(tokenizer: Tokenizer) -> None:
     module = small_llama().requires_grad_(False)
     with pytest.raises(ModelError, match="no parameter is trainable"):
         train_texts(module, tokenizer, TEXTS, SETTINGS, seed=0, stage="sft")
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    """No file can grow beyond ``size`` bytes: what a full disk does, without filling one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_full_disk_keeps_the_earlier_checkpoint(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import resource
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from lm_audit.errors import ModelError, UsageError
 from lm_audit.models.files.disk_cache import build_once, cache_dir
 from lm_audit.models.files.gguf.file import tokenizer_of
 from lm_audit.models.loading.identity.digests import file_digest, weights_digest, zero_tensors
+from tests.file_size_limit import file_size_limit
 from tests.models.files.small_gguf import random_llama, write_gguf
 
 
@@ -70,17 +69,6 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         build_once(tmp_path / "file" / "thing", lambda folder: None)
 
 
-@contextlib.contextmanager
-def a_full_disk() -> Iterator[None]:
-    """No file that this process writes takes more than 16 bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 WRITERS: Mapping[str, Callable[[Path], object]] = {
     "safetensors": lambda folder: save_file({"a": torch.zeros(4096)}, folder / "model.safetensors"),
     "tokenizers": lambda folder: Tokenizer(BPE()).save(str(folder / "tokenizer.json")),
@@ -94,7 +82,7 @@ def test_a_disk_that_fills_while_a_library_writes_is_one_line_too(
     tmp_path: Path, write: Callable[[Path], object]
 ) -> None:
     with (
-        a_full_disk(),
+        file_size_limit(),
         pytest.raises(ModelError, match=r"cannot write the cache folder .*thing: .* \(set LM_AUDIT_CACHE"),
     ):
         build_once(tmp_path / "thing", lambda folder: (write(folder), None)[1])
@@ -105,7 +93,7 @@ def test_a_disk_that_fills_while_a_library_writes_is_one_line_too(
 
 def test_a_full_disk_is_not_blamed_on_the_gguf_file_that_was_to_be_converted(tmp_path: Path, own_cache: Path) -> None:
     path = write_gguf(tmp_path / "plain.gguf", random_llama())
-    with a_full_disk(), pytest.raises(ModelError, match="cannot write the cache folder"):
+    with file_size_limit(), pytest.raises(ModelError, match="cannot write the cache folder"):
         tokenizer_of(path)
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,6 +14,7 @@ from lm_audit.plugin.record.audit_session import SESSION, AuditSession
 from lm_audit.plugin.session import lifetime
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger, LineFile
+from tests.file_size_limit import file_size_limit
 from tests.plugin.toy_audit import audit_project, last_run, run_pytest
 
 AUDIT = """
@@ -99,17 +97,6 @@ def test_a_file_in_the_place_of_the_folder_is_noticed_likewise(tmp_path: Path) -
     ledger.close()
 
 
-@contextmanager
-def no_room() -> Iterator[None]:
-    """No file of this process grows beyond what the probe of a folder writes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (16, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_run_that_could_not_begin_leaves_nothing(tmp_path: Path) -> None:
     """There is room for the probe of the folder, and none for ``run.json``."""
     project = audit_project(tmp_path)
@@ -133,6 +120,6 @@ def test_a_disk_without_room_for_the_plan_takes_no_worker_down(
     audit = config.stash[SESSION] = AuditSession(
         cast(Any, None), RunFolder(tmp_path / "run"), "gw0", is_worker=True, present=frozenset(), required=frozenset()
     )
-    with capsys.disabled(), no_room():
+    with capsys.disabled(), file_size_limit():
         lifetime.pytest_lm_audit_planned(session)
     assert audit.recorded and audit.ledger.path.stat().st_size <= 16
