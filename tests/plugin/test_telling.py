@@ -58,3 +58,24 @@ def test_without_a_terminal_nothing_is_told_and_all_is_recorded(tmp_path: Path) 
     assert done.code == 1 and not done.output.strip(), done.output
     (page,) = tmp_path.glob("reports/*/index.html")
     assert len(read_run(page.parent).cases) == 5
+
+
+ASKS = """
+import pytest
+from lm_audit.plugin import Case, cases
+
+@pytest.mark.bias
+@cases([Case("one")])
+def test_asks(case, language_model, evidence):
+    language_model.told += ("its tokenizer does not know some letters",)
+"""
+
+
+@pytest.mark.slow
+def test_what_is_told_of_a_model_while_a_case_asks_it_is_on_the_page(tmp_path: Path) -> None:
+    """Letters that a tokenizer does not know are found where a text is read, long after the model was recorded."""
+    run_pytest(write_project(tmp_path, test_a=ASKS), "--model", "tiny", "--device", "cpu")
+
+    (page,) = tmp_path.glob("reports/*/index.html")
+    assert read_run(page.parent).cases[0].model_details["told"] == ["its tokenizer does not know some letters"]
+    assert "does not know some letters" in page.read_text(encoding="utf-8")

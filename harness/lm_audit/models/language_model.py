@@ -47,7 +47,7 @@ class LanguageModel:
     template, room for its thought) hold wherever the model is asked in its chat template. ``quantised_by`` says by what
     its weights were quantised, ``None`` where they were not. ``packed_weights``: whether long calls on a CPU lay its
     weights out once more (:mod:`lm_audit.models.kernels.packed_weights`); ``None``: where that pays and memory is free.
-    ``told``: what was warned of when it loaded.
+    ``told``: what was warned of when it loaded, or since.
     """
 
     def __init__(self, module: CausalModule, tokenizer: Tokenizer, *, name: str, fingerprint: str | None = None):

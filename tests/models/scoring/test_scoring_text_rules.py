@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -245,20 +246,61 @@ def test_a_target_of_which_nothing_is_read_is_refused(parts: Any, prefix: str, t
         encoder.encode([("a", "b"), (prefix, target)], "none")
 
 
-@pytest.mark.parametrize(
-    ("target", "refused"), [("好", True), (" 坏 好", True), (" cat 好", False), ("<unk>", False), (" cat", False)]
-)
-def test_a_target_of_unknown_letters_alone_is_refused(target: str, refused: bool) -> None:
-    """Any two words of another script scored the same: no preference, without a word."""
+def of_two_words() -> Tokenizer:
     from transformers import PreTrainedTokenizerFast
 
     backend = Backend(models.WordLevel({"<unk>": 0, "a": 1, "cat": 2}, unk_token="<unk>"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     backend.add_special_tokens(["<unk>"])
     wrapper: Any = PreTrainedTokenizerFast
-    encoder = RequestEncoder(wrapper(tokenizer_object=backend, unk_token="<unk>"))
+    made: Tokenizer = wrapper(tokenizer_object=backend, unk_token="<unk>")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("target", "refused"), [("好", True), (" 坏 好", True), (" cat 好", False), ("<unk>", False), (" cat", False)]
+)
+def test_a_target_of_unknown_letters_alone_is_refused(target: str, refused: bool) -> None:
+    """Any two words of another script scored the same: no preference, without a word."""
+    encoder = RequestEncoder(of_two_words())
     if not refused:
         encoder.encode([("a", target)], "none")
         return
     with pytest.raises(DataError, match=rf"request 1: the tokenizer knows no letter of the target .*{target.strip()}"):
         encoder.encode([("a", " cat"), ("a", target)], "none")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: model.loglikelihood([("a", " cat"), ("a", " cat 好")]),
+        lambda model: model.loglikelihood([("a 好", " cat")]),
+        lambda model: model.next_token_log_mass([("a 好", "")], [1]),
+        lambda model: model.generate(["a 好"], max_new_tokens=1),
+        lambda model: model.complete([[1, 0]], [[2]], max_new_tokens=1),
+    ],
+    ids=("target", "prefix", "mass", "prompt", "ids"),
+)
+def test_some_unknown_letters_are_told_once(ask: Callable[[LanguageModel], object]) -> None:
+    """Two groups in another script were one and the same to the model, and its equal numbers a finding."""
+    model = LanguageModel(small_module("llama"), of_two_words(), name="two words")
+    model.loglikelihood([("a", " cat"), ([1], [2])])
+    model.next_token_log_mass([("a", " cat")], [0])
+    assert model.told == ()
+
+    with pytest.warns(UserWarning, match="does not know some letters of what it is asked, .* as in '.*<unk>.*'"):
+        ask(model)
+    ask(model)
+
+    assert len(model.told) == 1
+
+
+def test_an_unknown_token_that_is_also_bos_tells_nothing() -> None:
+    """GPT-2 names one token for all; it knows every letter."""
+    tokenizer: Any = of_two_words()
+    tokenizer.bos_token = "<unk>"
+    model = LanguageModel(small_module("llama"), tokenizer, name="two words")
+
+    model.loglikelihood([([0, 1], [2])])
+
+    assert model.told == ()

@@ -24,7 +24,7 @@ from lm_audit.models.generation.prefix_reader import Reader, outcome, target_sco
 from lm_audit.models.generation.sampling import Picker
 from lm_audit.models.generation.stopping import Continuation, Room, end_ids
 from lm_audit.models.scoring.results import TokenScores
-from lm_audit.models.text.text_ids import check_ids
+from lm_audit.models.text.text_ids import check_ids, tell_unknown
 from lm_audit.models.text.thinking import split_reply
 from lm_audit.models.text.thought_markers import ThoughtMarkers
 
@@ -67,6 +67,7 @@ def complete(
     not fit the context with its target and continuation, ``ModelError`` for NaN.
     """
     _check(model, prompts, targets, max_new_tokens)
+    tell_unknown(model, prompts)
     settings = ("complete", max_new_tokens, enough is None, thinking_tokens)
     kept = KeptReplies(settings, list(zip(prompts, opened or [None] * len(prompts), strict=True)), targets)
     done = {index: _put_back(reply, targets[index]) for index, reply in kept.known.items()}

@@ -23,6 +23,7 @@ from lm_audit.models.scoring.requests import Bos, Encoded, Request, RequestEncod
 from lm_audit.models.scoring.results import TokenScores
 from lm_audit.models.scoring.runner import Job, NonFinite, Output, Runner, Way
 from lm_audit.models.scoring.selfcheck import Unusable, fastest_way
+from lm_audit.models.text.text_ids import tell_unknown
 
 if TYPE_CHECKING:
     from lm_audit.models.language_model import LanguageModel
@@ -47,18 +48,23 @@ class ScoringEngine:
         self, requests: Sequence[Request], *, bos: Bos, stats: bool, top_penalty: float | None = None
     ) -> list[TokenScores]:
         """One ``TokenScores`` for each request, in order; with a penalty also the most likely first token under it."""
-        encoded = self._encoder.encode(requests, bos)
+        encoded = self._encode(requests, bos)
         inverse, offsets, output = self._compute(encoded, stats, None, top_penalty)
         return _assemble(encoded, inverse, offsets, output)
 
     def log_mass(self, requests: Sequence[Request], token_ids: NDArray[np.int64], *, bos: Bos) -> NDArray[np.float64]:
         """For each request, log of the probability that one of ``token_ids`` follows its target; float64, nats."""
-        encoded = [with_any_token(item) for item in self._encoder.encode(requests, bos)]
+        encoded = [with_any_token(item) for item in self._encode(requests, bos)]
         empty = [index for index, item in enumerate(encoded) if not item.inputs]
         if empty:
             raise DataError("is empty, and without a BOS nothing says what follows", field=f"request {empty[0]}")
         inverse, offsets, output = self._compute(encoded, False, np.unique(token_ids))
         return output.logprob[np.array([offsets[r] for r in inverse], dtype=np.int64)]
+
+    def _encode(self, requests: Sequence[Request], bos: Bos) -> list[Encoded]:
+        encoded = self._encoder.encode(requests, bos)
+        tell_unknown(self._model, (item.ids for item in encoded))
+        return encoded
 
     def _compute(
         self,

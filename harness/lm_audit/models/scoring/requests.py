@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lm_audit.errors import ContextError, DataError, UsageError, beyond_context
 from lm_audit.models.scoring.boundary import TextSplitter
-from lm_audit.models.text.text_ids import added
+from lm_audit.models.text.text_ids import added, unknown_id
 from lm_audit.models.text.tokenizer import Tokenizer
 
 TextOrIds = str | Sequence[int] | NDArray[np.integer[Any]]
@@ -78,7 +78,7 @@ class RequestEncoder:
                 " there is nothing to score",
                 field=f"request {index}",
             )
-        unknown: int | None = getattr(self._tokenizer, "unk_token_id", None)
+        unknown = unknown_id(self._tokenizer)
         if unknown is None or unknown not in ids or str(getattr(self._tokenizer, "unk_token", "")) in target:
             return
         known = [int(number) for number in ids if number != unknown]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_audit.errors import ContextError, UsageError, beyond_context
 from lm_audit.models.context import context_window, window_hint
-from lm_audit.models.text.text_ids import check_ids, prompt_ids
+from lm_audit.models.text.text_ids import check_ids, prompt_ids, tell_unknown
 from lm_audit.models.text.thinking import opened_thought
 from lm_audit.models.text.thought_markers import ThoughtMarkers
 
@@ -49,6 +49,7 @@ def encode_prompts(model: LanguageModel, prompts: Sequence[Prompt], *, chat: boo
             hint = window_hint(model.module.config)
             raise ContextError(beyond_context(f"prompt {index}", len(ids), model.name, context, f"shorten it{hint}"))
         check_ids(ids, int(model.module.get_input_embeddings().num_embeddings), f"prompt {index}", model.name)
+    tell_unknown(model, encoded)
     template = model.chat_template if chat and encoded else None
     return [
         EncodedPrompt(ids, _opened(model, prompt, ids, template)) for prompt, ids in zip(prompts, encoded, strict=True)

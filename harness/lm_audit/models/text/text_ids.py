@@ -5,10 +5,18 @@ Some tokenizers end every text with EOS or a separator. A continuation asked for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lm_audit.errors import UsageError
 from lm_audit.models.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from lm_audit.models.language_model import LanguageModel
 
 
 def prompt_ids(tokenizer: Tokenizer, text: str) -> list[int]:
@@ -32,6 +40,36 @@ def frame(bare: Sequence[int], full: Sequence[int]) -> tuple[tuple[int, ...], tu
         if list(full[k : k + len(bare)]) == list(bare):
             return tuple(full[:k]), tuple(full[k + len(bare) :])
     return (), ()
+
+
+def unknown_id(tokenizer: Tokenizer) -> int | None:
+    """The token that stands for letters which the tokenizer does not know; ``None`` where it has none for them alone.
+
+    Byte-level tokenizers name BOS or EOS, which they never read a letter as.
+    """
+    unknown: int | None = getattr(tokenizer, "unk_token_id", None)
+    return None if unknown in (tokenizer.bos_token_id, tokenizer.eos_token_id) else unknown
+
+
+def tell_unknown(model: LanguageModel, rows: Iterable[Sequence[int] | NDArray[np.int64]]) -> None:
+    """Warn, once for a model, where its tokenizer did not know letters of what it is asked: texts that differ in those
+    alone are the same to it.
+    """
+    unknown = unknown_id(model.tokenizer)
+    row = None if unknown is None else next((row for row in rows if unknown in row), None)
+    if row is None or any(_UNKNOWN in told for told in model.told):
+        return
+    at = list(row).index(unknown)
+    near = model.tokenizer.decode([int(number) for number in row[max(0, at - 8) : at + 9] if number >= 0])
+    told = (
+        f"model {model.name}: {_UNKNOWN} of what it is asked, and reads them as its unknown token, as in {near!r:.120}:"
+        " texts that differ in those alone get the same numbers"
+    )
+    model.told += (told,)
+    warnings.warn(told, stacklevel=2)
+
+
+_UNKNOWN = "its tokenizer does not know some letters"
 
 
 def check_ids(ids: Sequence[int], vocabulary: int, what: str, name: str) -> None:

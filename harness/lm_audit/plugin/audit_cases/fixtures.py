@@ -88,10 +88,12 @@ def language_model(
     current_recorder(request.node).loaded(model, lm_audit_case)
     reporter = request.config.stash[REPORTER]
     model.on_progress = reporter.update
-    before, traffic = model.provenance(), model.traffic
+    before, traffic, told = model.provenance(), model.traffic, model.told
     reporter.now.served = traffic is not None
     yield model
     model.on_progress = None
+    if model.told != told:
+        current_recorder(request.node).loaded(model, lm_audit_case)
     for name, value in spent(before, model.provenance()).items():
         current_recorder(request.node).recorder.parameter(name, value)
     if traffic is not None and model.traffic is not None and verbosity(request.config) > 0:
