@@ -77,7 +77,7 @@ def on_a_terminal(folder: Path, *arguments: str, **variables: str) -> str:
     return output.decode(errors="replace")
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["serial", "parallel"])
+@pytest.mark.parametrize("workers", [pytest.param((), marks=pytest.mark.slow), ("-n", "2")], ids=["serial", "parallel"])
 def test_a_long_case_shows_how_far_it_is(tmp_path: Path, workers: tuple[str, ...]) -> None:
     output = on_a_terminal(hasty_project(tmp_path), *workers, SEEN="seen")
     assert [pattern for pattern in SHOWN if not re.search(pattern, output.encode())] == []

@@ -482,6 +482,7 @@ def test_every_fault_has_a_guard_and_every_control_guards() -> None:
     assert set().union(*NOTICED_BY.values()) == set(CONTROLS)
 
 
+@pytest.mark.slow
 def test_the_known_model_is_a_formula_in_any_seed() -> None:
     assert all(present(known_scores(seed).control).passed for seed in range(1, 6))
     other = bigram_model(1).loglikelihood([("", "a text")])[0].logprobs

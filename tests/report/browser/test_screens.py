@@ -67,7 +67,7 @@ SMALL = """
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), pytest.param(1400, "light", marks=pytest.mark.slow)])
 def test_axe_finds_no_serious_fault(
     chromium: Any, run: str, width: int, scheme: str, request: pytest.FixtureRequest
 ) -> None:
