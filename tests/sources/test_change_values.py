@@ -320,7 +320,7 @@ def test_two_crossed_factors_have_the_two_way_t() -> None:
     by_row, by_column = steps.mean(axis=1).var(ddof=1) / 6, steps.mean(axis=0).var(ddof=1) / 7
     rest = steps - steps.mean(axis=1, keepdims=True) - steps.mean(axis=0) + steps.mean()
     variance = by_row + by_column - (rest**2).sum() / 30 / 42
-    df = degrees_of_freedom([(by_row / variance, 5), (by_column / variance, 6)])
+    df = degrees_of_freedom([(by_row, 5), (by_column, 6)], variance)
     assert (found.difference.value, found.error, found.df) == pytest.approx((steps.mean(), variance**0.5, df))
     assert (found.p, found.floor) == pytest.approx((2 * t.sf(abs(steps.mean()) / variance**0.5, df), 0.0))
     assert (found.clusters, found.difference.method) == (6, "paired, two-way t of 6 x 7 clusters")

@@ -96,7 +96,7 @@ def test_crossed_factors_add_up_and_what_both_hold_is_taken_off_once(shape: tupl
     by_row, by_column, rest = anova(table)
     wanted = max(by_row + by_column - rest, by_row, by_column)
     assert found.variance == pytest.approx(wanted)
-    df = degrees_of_freedom([(by_row / wanted, shape[0] - 1), (by_column / wanted, shape[1] - 1)])
+    df = degrees_of_freedom([(by_row, shape[0] - 1), (by_column, shape[1] - 1)], wanted)
     assert found.df == pytest.approx(df) and found.clusters == min(shape)
 
 

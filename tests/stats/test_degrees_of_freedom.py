@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -40,7 +42,16 @@ def test_equal_parts_and_one_part_alone_have_what_they_had() -> None:
     assert degrees_of_freedom([(1.0, 5), (0.0, 40)]) == pytest.approx(5)
     assert degrees_of_freedom([(1.0, 5), (1e-9, 40)]) == pytest.approx(5)
     assert degrees_of_freedom([(0.3, 5), (0.7, 40)]) == pytest.approx(1 / (0.09 / 5 + 0.49 / 40), rel=0.05)
-    assert degrees_of_freedom([]) == float("inf")
+    assert degrees_of_freedom([(3.0, 9), (3.0, 9)]) == pytest.approx(18)
+    assert degrees_of_freedom([(3.0, 9), (3.0, 9)], 5.0) == pytest.approx(12.5)
+
+
+@pytest.mark.parametrize("variance", [0.0, math.inf, math.nan])
+def test_without_a_variance_the_part_with_the_fewest_tells(variance: float) -> None:
+    """Each caller had a guard of its own, and a value of its own."""
+    assert degrees_of_freedom([(variance, 9), (variance, 5)]) == 5
+    assert degrees_of_freedom([(1.0, 9), (1.0, 5)], variance) == 5
+    assert degrees_of_freedom([]) == math.inf
 
 
 @pytest.mark.parametrize("share", SHARES)

@@ -386,11 +386,8 @@ def _least(first: Clustering, second: Clustering) -> float:
 
 def _sum(first: Spread, second: Spread) -> Spread:
     """Variance of a difference of independent statistics, with Welch's degrees of freedom to the second order."""
-    variance = first.variance + second.variance
-    df = float(min(first.df, second.df))
-    if variance > 0:
-        df = degrees_of_freedom((part.variance / variance, part.df) for part in (first, second))
-    return Spread(variance, df, min(first.clusters, second.clusters))
+    df = degrees_of_freedom((part.variance, part.df) for part in (first, second))
+    return Spread(first.variance + second.variance, df, min(first.clusters, second.clusters))
 
 
 def _error(spread: Spread) -> Mapping[str, Any]:

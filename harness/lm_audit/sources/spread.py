@@ -50,9 +50,7 @@ def spread_of(
     columns = others[0]
     twice = find(statistic, clusterings[2], seed).variance if rough else _around_both(statistic, clusterings)
     variance = max(rows.variance + columns.variance - twice, rows.variance, columns.variance)
-    df = min(rows.df, columns.df)
-    if 0 < variance < np.inf:
-        df = degrees_of_freedom((part.variance / variance, part.df) for part in (rows, columns))
+    df = degrees_of_freedom([(part.variance, part.df) for part in (rows, columns)], variance)
     return Spread(variance, df, min(rows.clusters, columns.clusters))
 
 
@@ -98,11 +96,7 @@ def _jackknife(statistic: Callable[[Floats], Floats], clustering: Clustering, se
             return Spread(np.nan, np.nan, count)
         part = (len(own) - 1) / len(own) * float(((own - own.mean()) ** 2).sum())
         parts.append((part, len(own) - 1))
-    variance = sum(part for part, _ in parts)
-    df = float(count - 1)
-    if 0 < variance < np.inf:
-        df = degrees_of_freedom((part / variance, own) for part, own in parts)
-    return Spread(variance, df, _smallest(clustering))
+    return Spread(sum(part for part, _ in parts), degrees_of_freedom(parts), _smallest(clustering))
 
 
 def _bootstrap(statistic: Callable[[Floats], Floats], clustering: Clustering, seed: int) -> Spread:

@@ -144,9 +144,7 @@ def _grown(pivots: Array, factors: tuple[float, float]) -> Array:
 
 def _freedom(first: Array, second: Array) -> float:
     """Welch's degrees of freedom, to the second order."""
-    parts = [(float(group.var(ddof=1)) / len(group), len(group) - 1) for group in (first, second)]
-    whole = sum(part for part, _ in parts)
-    return degrees_of_freedom((part / whole, df) for part, df in parts)
+    return degrees_of_freedom((float(group.var(ddof=1)) / len(group), len(group) - 1) for group in (first, second))
 
 
 def _p_of_welch(t: float, df: float, factors: tuple[float, float]) -> float:

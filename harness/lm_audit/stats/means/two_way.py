@@ -34,9 +34,7 @@ def two_way_variance(cells: Array) -> tuple[float, float]:
     rest = cells - row_means[:, None] - column_means + cells.mean()
     by_cell = float((rest**2).sum()) / ((rows - 1) * (columns - 1)) / cells.size
     variance = max(by_row + by_column - by_cell, by_row, by_column)
-    if not variance > 0:
-        return variance, float(min(rows, columns) - 1)
-    return variance, degrees_of_freedom([(by_row / variance, rows - 1), (by_column / variance, columns - 1)])
+    return variance, degrees_of_freedom([(by_row, rows - 1), (by_column, columns - 1)], variance)
 
 
 def two_way_t(cells: Array, confidence: float) -> tuple[Estimate, Estimate]:
