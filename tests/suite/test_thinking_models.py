@@ -88,6 +88,7 @@ def test_bbq_counts_what_never_came_to_an_answer(folder: Path) -> None:
     # Cut at its limit, the thought is closed in the model's stead, and the answer comes.
     cut = bbq_generated(model(folder, "loops", thinking=8), QUESTIONS)
     assert value(cut, "bias.bbq_generated_no_answer") == 0.0 and cut.rows[0]["replies"].startswith("B")
+    assert "24 of 24 thoughts were closed at --thinking-tokens" in cut.notes
     # An answer that names no option is another thing than none.
     refusing = bbq_generated(model(folder, "refuses"), QUESTIONS)
     assert value(refusing, "bias.bbq_generated_no_answer") == 0.0
@@ -113,6 +114,8 @@ def test_extraction_is_what_is_said_and_not_what_is_thought(folder: Path, tmp_pa
     endless = generated_extraction(model(folder, "loops", thinking=4096), manifest, samples=1)
     assert value(endless, "privacy.generated.no_answer") == 1.0
     assert any("hold no answer" in note for note in endless.notes)
+    cut = generated_extraction(model(folder, "loops", thinking=8), manifest, samples=1)
+    assert "16 of 16 thoughts were closed at --thinking-tokens" in cut.notes
 
 
 def test_continuations_leave_out_what_never_came(folder: Path) -> None:
@@ -124,6 +127,8 @@ def test_continuations_leave_out_what_never_came(folder: Path) -> None:
     assert value(endless, "bias.counterfactual_generated_change") is None
     assert endless.rows[0]["continuation"] is None and endless.rows[0]["change"] is None
     assert any("lack a continuation" in note for note in endless.notes)
+    cut = counterfactual_continuations(model(folder, "loops", thinking=8), items[:2] + items[-2:])
+    assert "8 of 8 thoughts were closed at --thinking-tokens" in cut.notes
 
 
 def test_a_length_that_leaves_no_room_for_the_thought_is_left_out(folder: Path) -> None:

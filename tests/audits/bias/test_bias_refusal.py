@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -334,6 +335,11 @@ def test_a_cut_thought_is_no_answer_and_counted(asked: Callable[..., Evidence]) 
     cut = next(row for row in evidence.rows if row["answered"] == 0)
     assert cut["reply"] == CUT and cut["refused"] is None
     assert not unreproduced(evidence) and not unsourced(evidence)
+
+
+def test_thoughts_that_were_closed_at_their_limit_are_told(asked: Callable[..., Evidence]) -> None:
+    evidence = asked(lambda prompt, _seed: replace(reply("<think>a</think>Sure."), thought_cut="Request 1 " in prompt))
+    assert evidence.notes == ["2 of 16 thoughts were closed at --thinking-tokens"]
 
 
 @pytest.mark.parametrize("text", ["", " \n", "<think>\nI weigh it.\n</think>\n\n"])

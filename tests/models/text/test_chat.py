@@ -73,6 +73,40 @@ class TestArguments:
         with pytest.raises(UsageError, match=r"enable_thinkin: .*reads no such argument"):
             ChatTemplate(with_template(THINKS), {"enable_thinkin": False})
 
+    @pytest.mark.parametrize(
+        ("test", "value", "taken"),
+        [
+            ("enable_thinking is not defined or enable_thinking", "off", "true"),
+            ("enable_thinking is not defined or enable_thinking", "false,effort=low", "true"),
+            ("enable_thinking is not defined or enable_thinking is not false", "no", "true"),
+            ("enable_thinking is not defined or enable_thinking is not false", 0, "true"),
+            ("enable_thinking is defined and enable_thinking is true", "yes", "false"),
+            ("enable_thinking is defined and enable_thinking is true", 1, "false"),
+        ],
+    )
+    def test_a_value_that_a_switch_takes_whatever_it_says_is_refused(
+        self, test: str, value: object, taken: str
+    ) -> None:
+        template = TURNS + "assistant: {% if " + test + " %}<think>\n{% endif %}"
+
+        with pytest.raises(UsageError, match=rf"takes that for {taken}, whatever it says; write enable_thinking=true"):
+            ChatTemplate(with_template(template), {"enable_thinking": value})
+
+    @pytest.mark.parametrize(
+        ("template", "value"),
+        [
+            ("Effort: {{ a }}", "high"),
+            ("{% if a == 'off' %}-{% else %}<think>{% endif %}", "off"),
+            ("{% if a not in ['low', 'high'] %}{{ raise_exception('effort') }}{% endif %}{{ a }}", "low"),
+            ("{% if a %}<think>{% endif %}", 1),
+            ("{% if a %}<think>{% endif %}", 0),
+            ("{% if a == 0 %}no thought{% endif %}", 512),
+            ("{% if a %}Mind {{ a[0] }}{% endif %}", ["this"]),
+        ],
+    )
+    def test_other_values_are_the_templates_own(self, template: str, value: object) -> None:
+        assert ChatTemplate(with_template(TURNS + template), {"a": value}).around_user
+
     def test_they_reach_generation(self) -> None:
         opens, shut = model_with(THINKS), model_with(THINKS, arguments={"enable_thinking": False})
 

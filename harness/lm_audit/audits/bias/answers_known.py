@@ -66,7 +66,9 @@ def _answerer(
     stands_for = SimpleNamespace(
         loglikelihood=lambda requests, **_: [_Total(total(prompt, target)) for prompt, target in requests],
         generate=lambda prompts, seed=0, **_: [
-            SimpleNamespace(answer=(replies or {})[one] if drawn is None else drawn[one, seed], thought=None)
+            SimpleNamespace(
+                answer=(replies or {})[one] if drawn is None else drawn[one, seed], thought=None, thought_cut=False
+            )
             for one in prompts
         ],
         render_chat=lambda prompt, **_: prompt,

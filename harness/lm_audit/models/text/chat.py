@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -115,7 +116,10 @@ def _value(text: str, entry: str) -> Any:
 
 
 class ChatTemplate:
-    """A tokenizer's chat template. Raises ``UsageError`` for a tokenizer without one, or an argument it never reads."""
+    """A tokenizer's chat template.
+
+    Raises ``UsageError`` for a tokenizer without one, an argument it never reads, or one that it takes for another.
+    """
 
     def __init__(self, tokenizer: Tokenizer, arguments: Mapping[str, object] | None = None, *, name: str | None = None):
         self._tokenizer = tokenizer
@@ -133,6 +137,30 @@ class ChatTemplate:
                 f"--chat-args {unknown[0]}: the chat template of model {self._name} reads no such argument, "
                 "so it would change nothing"
             )
+        for key, value in self._arguments.items():
+            self._check_switch(key, value)
+
+    def _check_switch(self, key: str, value: object) -> None:
+        """Refuse what a template only takes for yes or no, and may take for the other: the text "off" is true to it."""
+        if isinstance(value, bool) or value is None:
+            return
+        said, on, off = (self._tried({**self._arguments, key: tried}) for tried in (value, True, False))
+        if said is None or on == off or said not in (on, off):
+            return
+        if isinstance(value, str) or bool(value) != (said == on):
+            raise UsageError(
+                f"--chat-args {key}={value!r:.80}: the chat template of model {self._name} takes that for "
+                f"{'true' if said == on else 'false'}, whatever it says; write {key}=true or {key}=false"
+            )
+
+    def _tried(self, arguments: dict[str, object]) -> str | None:
+        """A turn of the user under other arguments, ``None`` where the template fails on them."""
+        template = copy(self)
+        template._arguments = arguments
+        try:
+            return template._shown([{"role": "user", "content": _PLACEHOLDER}])
+        except ModelError:
+            return None
 
     def render(self, messages: Messages, *, generation_prompt: bool = True) -> str:
         """The conversation as text; ``ModelError`` where the template fails or leaves the user's turn out."""

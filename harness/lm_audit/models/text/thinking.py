@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -108,6 +108,11 @@ def split_reply(
     said = [text[first:last] for first, last in outside]
     answer = text if not thoughts else unwrapped("".join([*said, text[start:]]))
     return Reply(_joined([reasoning, *thought]), None if cut and not answer.strip() else answer)
+
+
+def closed_thoughts(closed: Collection[bool]) -> list[str]:
+    """What is said of replies whose thought was closed at its limit: nothing where none was."""
+    return [f"{sum(closed)} of {len(closed)} thoughts were closed at --thinking-tokens"] if any(closed) else []
 
 
 class _SpokenOf:

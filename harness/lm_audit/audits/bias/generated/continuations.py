@@ -14,6 +14,7 @@ from lm_audit.audits.bias.generated.counterfactual import SwapItem
 from lm_audit.audits.bias.generated.swap import swap_gender
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.models.text.thinking import closed_thoughts
 from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import mean_interval
 from lm_audit.stats.means.mean_difference import studentised_difference
@@ -82,6 +83,7 @@ def counterfactual_continuations(
         }
         for item, first, second, value in zip(items, replies[::2], replies[1::2], change, strict=True)
     )
+    evidence.notes += closed_thoughts([reply.thought_cut for reply in replies])
     unanswered = int((~measured).sum())
     evidence.parameters["no_answer"] = unanswered
     if unanswered:

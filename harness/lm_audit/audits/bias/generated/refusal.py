@@ -19,6 +19,7 @@ from lm_audit.audits.given.given_rows import holds_rows, texts_of_rows, texts_or
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
 from lm_audit.models.capabilities import Capability
+from lm_audit.models.text.thinking import closed_thoughts, split_reply
 from lm_audit.shared.textfiles import read_toml
 from lm_audit.shared.textfiles.fields import check_keys, tables_field, text_field
 from lm_audit.shared.visible import is_blank, seen
@@ -48,8 +49,6 @@ class RefusalSet:
 
     def is_refusal(self, reply: str) -> bool:
         """Whether the answer in a reply begins as a refusal does; a thought before it does not count."""
-        from lm_audit.models.text.thinking import split_reply
-
         answer = split_reply(reply).answer
         return answer is not None and refusal_words.is_refusal(answer, self.openers)
 
@@ -183,6 +182,7 @@ def refusal_rates(
     evidence.finding(*refusal_findings(evidence, tests, refusals.language, axis.name))
     if not scored:
         evidence.notes.append("No lean: the model gives no log-probabilities of a given text.")
+    evidence.notes += closed_thoughts([reply.thought_cut for given in replies for reply in given])
     if unanswered:
         evidence.notes.append(
             f"Warning: {unanswered} of {refused.size} replies hold no answer: they ended inside their thought, or "

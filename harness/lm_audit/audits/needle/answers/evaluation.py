@@ -15,6 +15,7 @@ from lm_audit.audits.needle.grid.cliff import THRESHOLD, cliff, possible_level, 
 from lm_audit.audits.needle.samples.sample import GENERATOR_VERSION, Sample
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.models.text.thinking import closed_thoughts
 from lm_audit.sources import MetricSource
 from lm_audit.stats import clustered_mean, studentised_mean
 
@@ -196,9 +197,7 @@ def _remarks(evidence: Evidence, scored: Sequence[Scored]) -> None:
             f"{never} of {len(scored)} replies ended inside their thought: no answer, so nothing was found; more "
             "--thinking-tokens (or a longer context) let it come"
         )
-    closed = sum(one.answer.thought_cut for one in scored)
-    if closed:
-        evidence.notes.append(f"{closed} of {len(scored)} thoughts were closed at --thinking-tokens")
+    evidence.notes += closed_thoughts([one.answer.thought_cut for one in scored])
     cut = sum(one.answer.finish == "length" for one in scored)
     if cut:
         evidence.notes.append(f"{cut} of {len(scored)} answers were cut at the token limit")

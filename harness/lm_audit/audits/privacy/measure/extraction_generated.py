@@ -10,6 +10,7 @@ from lm_audit.audits.privacy.data.canaries import Canary
 from lm_audit.audits.privacy.data.manifest import Manifest
 from lm_audit.errors import DataError
 from lm_audit.evidence import Evidence
+from lm_audit.models.text.thinking import closed_thoughts
 from lm_audit.sources import MetricSource, content_digest
 from lm_audit.stats import share
 from lm_audit.stats.shares.share_differences import clustered_share_difference
@@ -75,6 +76,7 @@ def generated_extraction(
         )
     evidence.extend_rows(rows)
     _record_thoughts(evidence, rows, confidence)
+    evidence.notes += closed_thoughts([one.thought_cut for one in [*greedy, *drawn]])
     for column in ("greedy", "sampled"):
         for role in ("member", "control"):
             values = [float(str(row[column])) for row in rows if row["role"] == role]

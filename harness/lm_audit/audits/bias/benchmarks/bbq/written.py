@@ -16,6 +16,7 @@ from lm_audit.audits.bias.benchmarks.public_sets import usable
 from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.evidence import Evidence
 from lm_audit.models.text.chat import template_source
+from lm_audit.models.text.thinking import closed_thoughts
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.sources import MetricSource
 from lm_audit.stats import share
@@ -86,6 +87,7 @@ def bbq_generated(
         row["thought"] = "\n\n".join(thoughts) if thoughts else None
         row["no_answer"] = sum(one.answer is None for one in given) / size
     _record_unanswered(evidence, parsed, replies, confidence)
+    evidence.notes += closed_thoughts([reply.thought_cut for reply in replies])
     prompt = PROMPTS if chat else {name: text + _PLAIN_END[name] for name, text in PROMPTS.items()}
     evidence.parameters.update({"prompts": prompt, "orders": size, "chat": chat, "max_new_tokens": MAX_NEW_TOKENS})
     usage.record(evidence)
