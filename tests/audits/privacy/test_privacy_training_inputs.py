@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,9 @@ from lm_audit.audits.privacy.stages.config import LoraSettings, TrainSettings, s
 from lm_audit.audits.privacy.stages.four_stages import run_stages
 from lm_audit.audits.privacy.training.adapters import lora_config
 from lm_audit.audits.privacy.training.batches import encode_rows
-from lm_audit.audits.privacy.training.dpo import encode_pairs, train_preferences, whole_length
+from lm_audit.audits.privacy.training.dpo import encode_pairs, train_preferences
 from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.fit_for_trl import require_copied, require_same_head
-from lm_audit.audits.privacy.training.lengths import with_shorter_prompts
 from lm_audit.audits.privacy.training.own_stages import trainable_model
 from lm_audit.audits.privacy.training.sft import train_texts
 from lm_audit.audits.privacy.training.trl_stages import disk_told
@@ -328,6 +328,14 @@ def test_rows_that_max_length_cuts_are_told() -> None:
     assert [tuple(side.ids[side.start :]) for side in cut] == [(124, 104, 118, 2), (113, 114, 2)]
 
 
+def test_a_text_that_spells_its_frame_out_is_not_framed_twice() -> None:
+    """As chat templates write them; scoring never put BOS twice, so that training had been on another text."""
+    (row, plain) = encode_rows(byte_tokenizer(256), ["<bos>ab<eos>", "ab"], 20)
+    assert row == plain == (1, 100, 101, 2)
+    pair = {"prompt": "<bos>p", "chosen": "yes<eos>", "rejected": "no<eos>"}
+    assert encode_pairs(byte_tokenizer(256), [pair], 20) == encode_pairs(byte_tokenizer(256), [SHORT], 20)
+
+
 def test_a_text_of_one_token_in_no_frame() -> None:
     """The loss of a batch of it was 0 / 0, and said to lower the learning rate."""
     tokenizer: Any = byte_tokenizer(256)
@@ -360,18 +368,52 @@ def test_completions_of_the_same_tokens() -> None:
         encode_pairs(tokenizer, [{"prompt": "p", "chosen": "caf\u00e9", "rejected": "cafe\u0301"}], 64)
 
 
-@pytest.mark.parametrize("prompt", ["p" * 40, "a b " * 10, "日本語" * 8, ""])
+@pytest.mark.parametrize("prompt", ["p" * 40, "a b " * 10, "日本語" * 8, "<bos>" + "p" * 40, ""])
 def test_prompts_are_cut_so_that_completions_stay_whole(prompt: str) -> None:
-    """TRL would cut completions at their end, and drop pairs whose prompt alone is too long."""
-    tokenizer = byte_tokenizer(256)
+    """Both sides alike, behind BOS: TRL takes one prompt for both, and a text without its BOS is another text."""
     pairs = [{"prompt": prompt, "chosen": "the answer", "rejected": "none"}, SHORT]
-    cut, same = with_shorter_prompts(tokenizer, pairs, 20)
-    assert same == SHORT and cut["chosen"] == "the answer"
-    assert prompt.endswith(cut["prompt"])
-    lengths = [whole_length(tokenizer, cut["prompt"], cut[side]) for side in ("chosen", "rejected")]
-    assert max(lengths) <= 20
-    if prompt.isascii() and prompt:
-        assert max(lengths) == 20
+    with warnings.catch_warnings(action="ignore"):
+        (chosen, rejected), same = encode_pairs(byte_tokenizer(256), pairs, 20)
+    assert same == encode_pairs(byte_tokenizer(256), [SHORT], 64)[0]
+    assert as_text(chosen.ids[chosen.start :]) == b"the answer" and as_text(rejected.ids[rejected.start :]) == b"none"
+    assert chosen.ids[: chosen.start] == rejected.ids[: rejected.start]
+    kept = prompt.removeprefix("<bos>").encode()[-8:]
+    assert chosen.ids[0] == 1 and as_text(chosen.ids[1 : chosen.start]) == kept
+
+
+def test_a_completion_beyond_max_length_keeps_its_end() -> None:
+    with pytest.warns(UserWarning, match="longer than max_length=6"):
+        ((chosen, rejected),) = encode_pairs(
+            byte_tokenizer(256), [{"prompt": "abc", "chosen": "0123456789", "rejected": "no"}], 6
+        )
+    assert (as_text(chosen.ids), chosen.start) == (b"56789", 1)
+    assert as_text(rejected.ids[rejected.start :]) == b"no"
+
+
+def as_text(ids: Sequence[int]) -> bytes:
+    return bytes(number - 3 for number in ids if number > 2)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion", "learnt"),
+    [
+        ("cafe", "\u0301 au lait", "\u00e9 au lait".encode()),
+        ("\u1112", "\u1161\u11ab", "\ud55c".encode()),
+        ("ab\u1112\u1161", "\u11ab.", b"\x9c."),  # the letter's first two bytes are those of the prompt's
+        ("a", "\u0323\u0307b", "\u1ea1\u0307b".encode()),
+        ("x", "yz", b"yz"),
+    ],
+)
+def test_a_letter_over_the_border_of_prompt_and_completion(prompt: str, completion: str, learnt: bytes) -> None:
+    """The tokenizer makes one letter of both: it counts for the completion; else the loss would leave it out."""
+    from tokenizers import normalizers
+
+    tokenizer = byte_tokenizer(256)
+    backend: Any = tokenizer
+    backend.backend_tokenizer.normalizer = normalizers.NFC()
+    pair = {"prompt": prompt, "chosen": completion, "rejected": "-"}
+    ((chosen, _),) = encode_pairs(tokenizer, [pair], 64)
+    assert as_text(chosen.ids[chosen.start :]) == learnt
 
 
 @pytest.mark.parametrize("trainer", ["own", "trl"])
@@ -423,7 +465,7 @@ def test_trl_ends_texts_once_where_the_tokenizer_ends_them(
     with pytest.raises(Seen) as texts:
         trl_stages.trl_sft("sft", config, folder, folder / "sft")
     rows = [tuple(row["input_ids"]) for row in texts.value.args[0]]
-    assert rows == [(*head, *(byte + 3 for byte in b"one"), 2), (*head, *(byte + 3 for byte in b"ends "), 2, 2)]
+    assert rows == [(*head, *(byte + 3 for byte in b"one"), 2), (*head, *(byte + 3 for byte in b"ends "), 2)]
     with pytest.raises(Seen) as pairs:
         trl_stages.trl_dpo("dpo_no_canary", config, folder, folder / "dpo")
     assert pairs.value.args[0] == [

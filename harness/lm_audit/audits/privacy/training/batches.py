@@ -21,11 +21,9 @@ def encode_rows(tokenizer: Tokenizer, texts: Sequence[str], max_length: int, fil
     """Each text (of ``file``) as BOS (where the tokenizer adds one), its tokens and EOS; a warning tells which are cut
     at ``max_length``, a ``DataError`` of which there is nothing to predict.
     """
-    from lm_audit.models.scoring.requests import default_bos
-
-    head, tail = default_bos(tokenizer), end_ids(tokenizer)
+    head, end = frame(tokenizer)
     bodies = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    rows = [(*head, *body, *tail) for body in bodies]
+    rows = [framed(head, tuple(body), end) for body in bodies]
     for number, row in enumerate(rows, 1):
         if len(row) < 2:
             raise DataError(
@@ -53,6 +51,20 @@ def require_window(
         if window is not None and length > window:
             advice = f"shorten it, or cut rows with {setting} max_length={window}"
             raise ContextError(beyond_context(what, length, name, window, advice), file=file, row=number)
+
+
+def frame(tokenizer: Tokenizer) -> tuple[Ids, Ids]:
+    """What stands before a text that is trained on, and behind it."""
+    from lm_audit.models.scoring.requests import default_bos
+
+    return default_bos(tokenizer), end_ids(tokenizer)
+
+
+def framed(head: Ids, ids: Ids, end: Ids) -> Ids:
+    """``ids`` between both, neither of them twice: texts from chat templates spell them out."""
+    before = () if ids[: len(head)] == head else head
+    behind = () if ids[len(ids) - len(end) :] == end else end
+    return (*before, *ids, *behind)
 
 
 def end_ids(tokenizer: Tokenizer) -> Ids:

@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from lm_audit.audits.privacy.stages.config import TrainSettings
-from lm_audit.audits.privacy.training.batches import Ids, all_batches, end_ids, pad, require_context, token_nll
+from lm_audit.audits.privacy.training.batches import Ids, all_batches, frame, framed, pad, require_context, token_nll
 from lm_audit.audits.privacy.training.cut_rows import tell_cut
 from lm_audit.audits.privacy.training.dropout import without_dropout
 from lm_audit.audits.privacy.training.loop import Progress, run_steps
@@ -96,9 +95,16 @@ def encode_pairs(
     tokenizer: Tokenizer, pairs: Sequence[Mapping[str, object]], max_length: int, file: Path | None = None
 ) -> list[tuple[Completion, Completion]]:
     """Each pair (of ``file``) as ids; ``DataError`` for a completion without a token, a warning where one is cut."""
-    rows = [_encode_pair(tokenizer, pair) for pair in pairs]
+    from lm_audit.models.scoring.boundary import TextSplitter
+
+    head, end = frame(tokenizer)
+    texts = [(str(pair["prompt"]), str(pair[side])) for pair in pairs for side in ("chosen", "rejected")]
+    # Prompt and completion as one text, so that a canary has the tokens it was trained with in SFT.
+    splits = TextSplitter(tokenizer).split([a + b for a, b in texts], [len(prompt) for prompt, _ in texts])
+    found = iter([_encode(head, tuple(map(int, ids)), end, start) for ids, start, _ in splits])
+    rows = list(zip(found, found, strict=True))
     for number, sides in enumerate(rows, 1):
-        if min(len(side.ids) - side.start - len(end_ids(tokenizer)) for side in sides) < 1:
+        if min(len(side.ids) - side.start - len(end) for side in sides) < 1:
             raise DataError(
                 "a completion of this pair has no token of its own: there is nothing to prefer", file=file, row=number
             )
@@ -108,37 +114,27 @@ def encode_pairs(
             )
     longest = [max(len(side.ids) for side in sides) for sides in rows]
     tell_cut(longest, max_length, "preference pairs", "from the left, where the prompt begins")
-    return [(_cut(one, max_length), _cut(other, max_length)) for one, other in rows]
+    return [_cut(sides, max_length, head) for sides in rows]
 
 
-def whole_length(tokenizer: Tokenizer, prompt: str, completion: str) -> int:
-    """How many tokens a prompt and its completion are, with what frames them."""
-    return len(_encode(tokenizer, prompt, completion).ids)
+def _encode(head: Ids, ids: Ids, end: Ids, start: int) -> Completion:
+    return Completion(framed(head, ids, end), start + (0 if ids[: len(head)] == head else len(head)))
 
 
-def _encode_pair(tokenizer: Tokenizer, pair: Mapping[str, Any]) -> tuple[Completion, Completion]:
-    return (
-        _encode(tokenizer, pair["prompt"], pair["chosen"]),
-        _encode(tokenizer, pair["prompt"], pair["rejected"]),
+def _cut(sides: tuple[Completion, Completion], most: int, head: Ids) -> tuple[Completion, Completion]:
+    """Both without as much of their prompt, behind BOS, as is too much of the longer; of what is too long even so the
+    last tokens, since the completion is what is scored.
+    """
+    first = len(head) if sides[0].ids[: len(head)] == head else 0
+    over = max(len(side.ids) for side in sides) - most
+    gone = max(0, min(over, min(side.start for side in sides) - max(first, 1)))
+    chosen, rejected = (
+        Completion(
+            (*side.ids[:first], *side.ids[first + gone :])[-most:], max(1, side.start - max(gone, len(side.ids) - most))
+        )
+        for side in sides
     )
-
-
-def _cut(side: Completion, max_length: int) -> Completion:
-    """The last ``max_length`` tokens: the completion is what is scored."""
-    cut = max(0, len(side.ids) - max_length)
-    return Completion(side.ids[cut:], max(1, side.start - cut))
-
-
-def _encode(tokenizer: Tokenizer, prompt: str, completion: str) -> Completion:
-    """Prompt and completion tokenised as one text, so that a canary has the tokens it was trained with in SFT."""
-    from lm_audit.models.scoring.requests import default_bos
-    from lm_audit.models.text.token_spans import encode_texts
-
-    head = default_bos(tokenizer)
-    whole = encode_texts(tokenizer, [prompt + completion])[0]
-    inside = whole.tokens_in((len(prompt), len(prompt) + len(completion)))
-    start = len(head) + (inside[0] if inside else len(whole.ids))
-    return Completion((*head, *whole.ids, *end_ids(tokenizer)), start)
+    return chosen, rejected
 
 
 def _batch_logprobs(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from lm_audit.audits.privacy.data.canaries import members
 from lm_audit.audits.privacy.data.manifest import Manifest
@@ -30,37 +28,13 @@ def require_whole_canaries(config: StagesConfig, manifest: Manifest, folder: Pat
 def _require(
     tokenizer: Tokenizer, text: str, what: str, most: int, setting: str, path: Path, row: int | None = None
 ) -> None:
-    from lm_audit.audits.privacy.training.batches import end_ids
-    from lm_audit.models.scoring.requests import default_bos
+    from lm_audit.audits.privacy.training.batches import frame, framed
 
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    length = len(default_bos(tokenizer)) + len(ids) + len(end_ids(tokenizer))
+    head, end = frame(tokenizer)
+    length = len(framed(head, tuple(tokenizer(text, add_special_tokens=False)["input_ids"]), end))
     if length > most:
         raise DataError(
             f"{what} has {length} tokens and would be cut at {most}; set --{setting} max_length={length} or more",
             file=path,
             row=row,
         )
-
-
-def with_shorter_prompts(tokenizer: Tokenizer, pairs: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
-    """The pairs with prompts cut from the left, at a token, so that they fit; a completion is never cut here.
-
-    For a trainer that would cut completions, or leave out a pair whose prompt alone fills ``most`` tokens.
-    """
-    return [_with_shorter_prompt(tokenizer, pair, most) for pair in pairs]
-
-
-def _with_shorter_prompt(tokenizer: Tokenizer, pair: Mapping[str, Any], most: int) -> dict[str, Any]:
-    from lm_audit.audits.privacy.training.dpo import whole_length
-    from lm_audit.models.text.token_spans import encode_texts
-
-    prompt = str(pair["prompt"])
-    while (
-        prompt
-        and (over := max(whole_length(tokenizer, prompt, pair[side]) for side in ("chosen", "rejected")) - most) > 0
-    ):
-        starts = [start for start, _ in encode_texts(tokenizer, [prompt])[0].offsets]
-        later = [start for start in starts[over:] if start > 0]
-        prompt = prompt[later[0] :] if later else ""
-    return {**pair, "prompt": prompt}

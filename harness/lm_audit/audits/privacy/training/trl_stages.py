@@ -21,7 +21,6 @@ from lm_audit.audits.privacy.training.batches import encode_rows, require_contex
 from lm_audit.audits.privacy.training.dpo import Completion, check_first_loss, encode_pairs
 from lm_audit.audits.privacy.training.dropout import has_adapter, without_dropout
 from lm_audit.audits.privacy.training.fit_for_trl import require_copied, require_same_head
-from lm_audit.audits.privacy.training.lengths import with_shorter_prompts
 from lm_audit.audits.privacy.training.loop import Progress, finite_loss
 from lm_audit.audits.privacy.training.own_stages import (
     require_change,
@@ -81,9 +80,6 @@ def trl_dpo(stage: str, config: StagesConfig, folder: Path, target: Path) -> dic
     adapter = _is_peft(model.module)
     rows = encode_pairs(model.tokenizer, pairs, config.dpo.max_length)
     require_context(model.module, [max(len(s.ids) for s in pair) for pair in rows], "this preference pair", "--dpo")
-    # TRL cuts completions at their end, and drops pairs whose prompt alone is too long.
-    shorter = with_shorter_prompts(model.tokenizer, pairs, config.dpo.max_length)
-    rows = encode_pairs(model.tokenizer, shorter, config.dpo.max_length)
     arguments = trl.DPOConfig(
         **_arguments(config, config.dpo, folder, stage, str(model.device.type), config.seed + 1),
         beta=config.beta,
