@@ -33,6 +33,7 @@ from lm_audit.models.checks.causality import prove_causal
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from lm_audit.models.toy.training import one_thread
 from tests.audits.privacy.test_privacy_training import PAIRS, SETTINGS, TEXTS
+from tests.models.architectures import architecture
 from tests.models.small_models import edit_json, save_small_llama, small_llama
 
 SHORT = {"prompt": "p", "chosen": "yes", "rejected": "no"}
@@ -170,6 +171,12 @@ def test_lora_names_the_layers_that_a_model_has(name: str, targets: str) -> None
     with pytest.raises(UsageError, match=rf"--lora: .* has no layer named q_proj, v_proj; .*{targets}.*targets="):
         lora_config(module, LoraSettings())
     assert lora_config(module, LoraSettings(targets=(targets,))).target_modules == {targets}
+
+
+def test_layers_that_an_adapter_cannot_reach_are_no_targets() -> None:
+    """The stage would have been trained to its end, and its adapter had learnt nothing there."""
+    with pytest.raises(UsageError, match=r"MambaForCausalLM reads the weights of its layers dt_proj past any adapter"):
+        lora_config(architecture("mamba"), LoraSettings(targets=("in_proj", "dt_proj")))
 
 
 def test_a_model_that_sees_what_it_predicts_is_not_trained(tmp_path: Path) -> None:

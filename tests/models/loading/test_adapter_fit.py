@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from tests.models.architectures import architecture
 from tests.models.small_models import edit_json, put_in_hub_cache, save_small_llama
 
 IDS = torch.arange(3, 40)[None]
@@ -69,6 +70,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"target_modules": ["q_proj"], "modules_to_save": ["norm", "mlp"]},
     {"target_modules": ["v_proj", "o_proj"], "layers_to_transform": [1], "layers_pattern": "layers"},
     {"target_modules": ["v_proj", "o_proj"], "bias": "all"},
+    {"target_modules": ["v_proj", "o_proj"], "lora_bias": True},
     {"target_modules": r".*layers\.1\.self_attn\.(q|v)_proj"},
     {"target_modules": "all-linear", "alpha_pattern": {"q_proj": 32}, "rank_pattern": {"v_proj": 2}},
 ]
@@ -115,6 +117,24 @@ def test_layers_that_stand_several_times(of: str, tied: Path, llama_folder: Path
     expected = trained(base, folder, target_modules=["q_proj"], layer_replication=[(0, 2), (0, 2)])
 
     torch.testing.assert_close(load_model(folder, device="cpu").module(IDS).logits, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_layers_whose_weights_the_model_reads_itself(tmp_path: Path) -> None:
+    """Beside its base the adapter does nothing there, and merged it does: neither is known to be what was trained."""
+    base = tmp_path / "base"
+    architecture("jamba").save_pretrained(base)
+    byte_tokenizer(128).save_pretrained(base)
+    trained(base, tmp_path / "adapter", target_modules=["q_proj", "x_proj", "dt_proj"])
+    says = r"JambaForCausalLM reads the weights of model.layers.0.mamba.dt_proj, .* past any adapter"
+
+    with pytest.raises(ModelError, match=says):
+        load_model(tmp_path / "adapter", device="cpu")
+
+    weights = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    still = {name: value * ("dt_proj" not in name) for name, value in weights.items()}  # as after a training
+    save_file(still, tmp_path / "adapter" / "adapter_model.safetensors")
+    assert load_model(tmp_path / "adapter", device="cpu").told == ()
 
 
 @pytest.mark.parametrize("kind", ["VBLoRAConfig", "DeftConfig", "SupertuningConfig"])

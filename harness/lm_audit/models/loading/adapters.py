@@ -40,6 +40,7 @@ def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
             stacklevel=2,
         )
     repeated = bool(adapter.config.get("layer_replication"))  # layers that stand several times share their weights
+    _give_biases(wrapped)
     untied = (repeated or _touches_embeddings(module, adapter, entries)) and _untie(wrapped)
     try:
         merged: CausalModule = wrapped.merge_and_unload()
@@ -51,6 +52,24 @@ def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
         untie(merged)
     _check_same(unmerged, _logits(merged, ids), merged, adapter)
     return merged
+
+
+def passed_over(module: CausalModule) -> set[str]:
+    """Names of linear layers that ``module`` never calls, though what holds them runs: it reads their weights itself
+    (``dt_proj`` of Mamba and its kin), so that an adapter beside them does not act and is not trained.
+    """
+    called: set[torch.nn.Module] = set()
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(lambda part, _: called.add(part))
+    try:
+        _logits(module, _probe_ids(module))
+    finally:
+        handle.remove()
+    parts = dict(module.named_modules())
+    return {
+        name
+        for name, part in parts.items()
+        if isinstance(part, torch.nn.Linear) and part not in called and parts[name.rpartition(".")[0]] in called
+    }
 
 
 def attached(module: CausalModule, adapter: Adapter) -> Any:
@@ -109,6 +128,14 @@ def _resize(module: CausalModule, adapter: Adapter, entries: list[TensorEntry]) 
         )
     resizable: Any = module  # of transformers, where every adapter's base comes from
     resizable.resize_token_embeddings(size, mean_resizing=False)
+
+
+def _give_biases(wrapped: Any) -> None:
+    """Give layers without a bias one of 0 where the adapter has its own (``lora_bias``), for it to be merged into."""
+    for part in wrapped.modules():
+        if any(getattr(part, "lora_bias", {}).values()) and part.get_base_layer().bias is None:
+            weight = part.get_base_layer().weight
+            part.get_base_layer().bias = torch.nn.Parameter(weight.new_zeros(weight.shape[0]), requires_grad=False)
 
 
 def _check_biases(module: Any, adapter: Adapter, entries: list[TensorEntry]) -> None:
@@ -190,7 +217,13 @@ def _check_same(unmerged: torch.Tensor, merged: torch.Tensor, module: CausalModu
     off = float((unmerged - merged).abs().max())
     scale = float(unmerged.abs().max())
     if not off <= share * max(scale, 1e-6):
+        held = {_plain(entry.name) for entry in read_entries(adapter.weights)}
+        idle = sorted(name for name in passed_over(module) if any(one.startswith(f"{name}.") for one in held))
+        why = (
+            f"; {type(module).__name__} reads the weights of {listed(idle)} past any adapter, so that it acts there in"
+            " the merged model alone"
+        )
         raise ModelError(
             f"{adapter.folder}: merged into its base {adapter.base} it answers otherwise than beside it (logits of up"
-            f" to {scale:.3g} move by {off:.3g}); merge it yourself and name the merged folder"
+            f" to {scale:.3g} move by {off:.3g}{why if idle else ''}); merge it yourself and name the merged folder"
         )

@@ -15,6 +15,8 @@ def lora_config(module: CausalModule, lora: LoraSettings) -> Any:
     """PEFT's config for the module; ``UsageError`` where a target names no layer of it, with the names that do."""
     from peft import LoraConfig
 
+    from lm_audit.models.loading.adapters import passed_over
+
     known = layer_names(module)
     missing = [target for target in lora.targets if target not in known]
     if missing:
@@ -22,6 +24,12 @@ def lora_config(module: CausalModule, lora: LoraSettings) -> Any:
         raise UsageError(
             f"--lora: {type(module).__name__} has no layer named {', '.join(missing)}; its layers are "
             f"{', '.join(known[:_SHOWN])}; write for example --lora r={lora.r},alpha={lora.alpha},targets={example}"
+        )
+    idle = sorted({name.rpartition(".")[2] for name in passed_over(module)}.intersection(lora.targets))
+    if idle:
+        raise UsageError(
+            f"--lora: {type(module).__name__} reads the weights of its layers {', '.join(idle)} past any adapter, which"
+            " would learn nothing there; leave them out of targets"
         )
     return LoraConfig(
         r=lora.r,
