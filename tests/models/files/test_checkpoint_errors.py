@@ -10,6 +10,7 @@ import pytest
 
 from lm_audit.errors import ModelError, UsageError
 from lm_audit.models import check_spec, load_model
+from lm_audit.models.files import tokenizer_file
 from tests.models.small_models import edit_json
 
 
@@ -129,6 +130,32 @@ def test_no_tokenizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path.unlink()
 
     assert "no tokenizer files" in refused(folder, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "says"),
+    [
+        ("biogpt", None, "(biogpt) is read with sacremoses: pip install sacremoses"),
+        ("llama", "XLMTokenizer", "(XLMTokenizer) is read with sacremoses"),
+        ("llama", "RoFormerTokenizerFast", "(RoFormerTokenizerFast) is read with rjieba"),
+        ("biogpt", "PreTrainedTokenizerFast", None),
+    ],
+)
+def test_a_tokenizer_that_needs_a_package(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str | None, says: str | None
+) -> None:
+    """Told when the cases were collected, and not by the first of them."""
+    real = tokenizer_file.find_spec
+    absent = ("sacremoses", "rjieba")
+    monkeypatch.setattr(tokenizer_file, "find_spec", lambda package: None if package in absent else real(package))
+    edit_json(folder / "config.json", model_type=kind, architectures=None)
+    edit_json(folder / "tokenizer_config.json", tokenizer_class=name)
+    if says is None:
+        check_spec(folder)
+    else:
+        assert says in refused(folder, monkeypatch)
+    monkeypatch.setattr(tokenizer_file, "find_spec", lambda package: object())
+    check_spec(folder)
 
 
 def test_encoder_decoder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ def read_checkpoint(folder: Path, *, trust_remote_code: bool = False) -> Checkpo
     _check_floating(config, entries, folder)
     if not has_tokenizer(folder):
         raise ModelError(f"{folder} has no tokenizer files (tokenizer.json, tokenizer.model, vocab.json, ...)")
-    check_tokenizer(folder)
+    check_tokenizer(folder, config.get("model_type"))
     return Checkpoint(folder, config, weights, entries)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,22 @@ from lm_audit.models.files.unchanged import once_unchanged
 from lm_audit.shared.textfiles import is_file
 
 _SPECIAL_IDS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
+_PACKAGES = {
+    "biogpt": "sacremoses",
+    "flaubert": "sacremoses",
+    "xlm": "sacremoses",
+    "cpmant": "rjieba",
+    "roformer": "rjieba",
+}
+"""What transformers' tokenizers of some makes import when they are made."""
 _OBJECTS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json")
 
 
-def check_tokenizer(folder: Path) -> None:
-    """``ModelError`` naming the file that holds no tokenizer, no JSON object or no text where one belongs."""
+def check_tokenizer(folder: Path, kind: object = None) -> None:
+    """``ModelError`` naming the file that holds no tokenizer, no JSON object or no text where one belongs, or what must
+    be installed to read it; ``kind``: the model's, which decides where no file names a tokenizer's class.
+    """
+    _check_packages(folder, kind)
     for name in _OBJECTS:
         if is_file(folder / name):
             values = read_json(folder / name)
@@ -32,6 +44,15 @@ def check_tokenizer(folder: Path) -> None:
             template.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise ModelError(f"{template} is no text in UTF-8: {one_line(error)}") from error
+
+
+def _check_packages(folder: Path, kind: object) -> None:
+    path = folder / "tokenizer_config.json"
+    stated = (read_json(path).get("tokenizer_class") if is_file(path) else None) or kind
+    make = str(stated).casefold().removesuffix("fast").removesuffix("tokenizer")
+    package = _PACKAGES.get(make)
+    if package is not None and find_spec(package) is None:
+        raise ModelError(f"{folder}: its tokenizer ({stated}) is read with {package}: pip install {package}")
 
 
 def check_special_ids(values: Mapping[str, object], path: Path) -> None:
