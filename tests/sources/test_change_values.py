@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import norm, t, ttest_ind, ttest_rel
 
 from lm_audit.sources import MetricSource, register_statistic
-from lm_audit.sources.change import Change, _error, _sum, _Work, change_between
+from lm_audit.sources.change import Change, _error, _Work, change_between
 from lm_audit.sources.content import OtherData
 from lm_audit.sources.exchanges.swaps import Side, _errors, draws_for, swap_test, swap_test_of_mean
 from lm_audit.sources.limits import interval_of, t_p_value
 from lm_audit.sources.moved import ROUNDED, _spread
-from lm_audit.sources.spread import Spread
+from lm_audit.sources.spread import Spread, difference_of
 from lm_audit.sources.units import RowTable
 from lm_audit.stats import Estimate
 from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
@@ -537,12 +537,12 @@ def test_a_change_is_smaller_than_a_margin_by_two_one_sided_tests() -> None:
 
 
 def test_the_spread_of_a_difference_of_independent_values() -> None:
-    found = _sum(Spread(3.0, 5, 9), Spread(1.0, 10, 7))
+    found = difference_of(Spread(3.0, 5, 9), Spread(1.0, 10, 7))
     assert (found.variance, found.df, found.clusters) == pytest.approx(
         (4.0, degrees_of_freedom([(0.75, 5), (0.25, 10)]), 7)
     )
-    assert _sum(Spread(0.0, 5, 9), Spread(0.0, 10, 7)) == Spread(0.0, 5.0, 7)
-    assert _sum(Spread(0.0, 5, 9), Spread(2.0, 10, 7)) == Spread(2.0, 10.0, 7)
+    assert difference_of(Spread(0.0, 5, 9), Spread(0.0, 10, 7)) == Spread(0.0, 5.0, 7)
+    assert difference_of(Spread(0.0, 5, 9), Spread(2.0, 10, 7)) == Spread(2.0, 10.0, 7)
     assert _error(Spread(4.0, 5, 9)) == {"error": 2.0, "df": 5}
     assert [_error(Spread(v, 5, 9)) for v in (0.0, -1.0, math.nan, math.inf)] == [{}] * 4
 

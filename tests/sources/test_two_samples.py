@@ -12,8 +12,13 @@ from scipy.stats import binom, fisher_exact, hypergeom, t, ttest_ind
 
 from lm_audit.sources import MetricSource
 from lm_audit.sources.change import Change, change_between
+from lm_audit.sources.clusters import clusterings
+from lm_audit.sources.evaluation import gathered, statistic_of
+from lm_audit.sources.limits import t_p_value
+from lm_audit.sources.spread import difference_of, hidden_in, spread_of
 from lm_audit.sources.units import RowTable
 from lm_audit.stats.shares.two_shares import boschloo_p
+from tests.present import present
 
 Rows = list[dict[str, Any]]
 
@@ -129,7 +134,7 @@ def test_only_answers_that_hang_on_nothing_are_compared_by_boschloos_test() -> N
 def test_the_larger_of_both_p_values_stands_and_the_interval_agrees() -> None:
     """Runs of unequal size and spread, where labels and Welch's t disagree by much, each being the larger once."""
     wide, narrow = np.array([-3.0, -1.0, 0.5, 1.5, 3.5, 4.0]), np.linspace(3.3, 3.8, 12)
-    for a, b in ((wide, narrow), (np.array([0, 0, 0, 0, 0, 0.5]), np.array([0.0, 0, 1, 1, 1, 1, 1, 9]))):
+    for a, b in ((wide, narrow), (np.array([0, 0, 0.1, 0.1, 0.1, 0.5]), np.array([0.0, 0, 1, 1, 1, 1, 1, 9]))):
         changes = dealt(np.concatenate([a, b]), len(a))
         exact = float((np.abs(changes) >= abs(changes[0]) - 1e-9).mean())
         welch = ttest_ind(b, a, equal_var=False)
@@ -218,3 +223,65 @@ def test_the_labels_of_a_median_are_dealt_out_too_and_its_error_is_drawn_by_the_
     assert exact > welch + 0.05 and found.p == pytest.approx(exact, abs=0.02)
     errors = [change(run("a", a), run("b", b), median, seed=seed).error for seed in (1, 1, 2)]
     assert errors[0] == errors[1] != errors[2]
+
+
+def t_of_other_items(a: np.ndarray, b: np.ndarray) -> float:
+    """The p-value without the labels, which are slow to deal out: what is left of it is all that can be significant."""
+    source, sides = MetricSource.mean("v"), [gathered(MetricSource.mean("v"), RowTable(run("i", x))) for x in (a, b)]
+    first, second = (spread_of(statistic_of(source)(units, {}), clusterings(source, units)) for units in sides)
+    spread = difference_of(first, second, hidden=hidden_in(source, *sides))
+    return t_p_value(float(b.mean() - a.mean()), spread)
+
+
+@pytest.mark.parametrize(("sizes", "ratio"), [((40, 8), 3.0), ((50, 12), 2.0), ((12, 12), 3.0), ((24, 24), 3.0)])
+def test_two_skewed_runs_of_unlike_spread_are_no_change(sizes: tuple[int, int], ratio: float) -> None:
+    """Exponential items of one mean: Welch's t rejects 8 to 10 %, and so do the labels of the smaller run."""
+    rng = np.random.default_rng(17)
+    found = [
+        t_of_other_items(rng.exponential(size=sizes[0]), 1 + ratio * (rng.exponential(size=sizes[1]) - 1))
+        for _ in range(500)
+    ]
+    assert np.mean(np.array(found) <= 0.05) <= 0.055 + 0.01
+
+
+def test_two_skewed_runs_alike_or_normal_ones_have_welchs_t() -> None:
+    rng = np.random.default_rng(3)
+    a = rng.exponential(size=12)
+    even = rng.permutation(np.linspace(-1, 1, 12)) * 3
+    for first, second in ((a, a + 0.7), (a, 0.7 - a), (even, even / 4 + 1)):
+        welch = ttest_ind(second, first, equal_var=False).pvalue
+        assert t_of_other_items(first, second) == pytest.approx(welch, rel=0.02)
+
+
+def test_the_interval_of_skewed_runs_reaches_further_where_the_longer_tail_is() -> None:
+    narrow, wide = np.linspace(0, 1, 12), 0.2 * np.arange(12) ** 2.2
+    for sign in (1, -1):
+        found = change(run("a", sign * narrow), run("b", sign * wide))
+        value, low, high = (present(x) for x in (found.difference.value, found.difference.low, found.difference.high))
+        near, far = (value - low, high - value)[::sign]
+        assert far > 1.2 * near
+        assert present(found.error) > 1.2 * near / t.isf(0.025, present(found.df))
+    like = change(run("a", wide), run("b", wide + 1)).difference
+    assert present(like.high) - present(like.value) == pytest.approx(present(like.value) - present(like.low))
+
+
+@pytest.mark.parametrize("n", [8, 12])
+def test_a_run_that_shows_one_value_may_hide_others(n: int) -> None:
+    """One in ten is not 0 in one run, half in the other, and the means are the same: 7 to 16 % were a change."""
+    rng = np.random.default_rng(5)
+    found = [
+        t_of_other_items(*((rng.random(n) < share) * rng.exponential(1 / share, size=n) for share in (0.5, 0.1)))
+        for _ in range(500)
+    ]
+    assert np.mean(np.array(found) <= 0.05) <= 0.02
+    # What lies further off than it can hide is a change.
+    far = change(run("a", np.zeros(n)), run("b", 5 + rng.normal(size=n)))
+    assert present(far.p) < 0.01 and present(far.difference.low) > 1
+
+
+def test_of_two_values_nothing_is_hidden() -> None:
+    a, b = np.zeros(12), np.repeat([0.0, 100.0], 6)
+    found = change(run("a", a), run("b", b))
+    assert found.p == pytest.approx(
+        max(fisher_exact(np.array([[12, 0], [6, 6]]))[1], ttest_ind(a, b, equal_var=False).pvalue), abs=0.006
+    )

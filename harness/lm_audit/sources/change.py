@@ -23,10 +23,9 @@ from lm_audit.sources.functions import weighted_form
 from lm_audit.sources.limits import SMALLEST, interval_of, t_p_value
 from lm_audit.sources.moved import ROUNDED, by_arithmetic_alone, moved_units, rounding_of
 from lm_audit.sources.record import MetricSource
-from lm_audit.sources.spread import ROUGH, Spread, spread_of
+from lm_audit.sources.spread import ROUGH, Spread, difference_of, hidden_in, spread_of
 from lm_audit.sources.statistics import STATISTICS, Evaluate, group_means
 from lm_audit.sources.units import Floats, Mask, RowTable, Units
-from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 from lm_audit.stats.estimate import Estimate
 
 Basis = Literal["paired", "two samples"]
@@ -319,8 +318,9 @@ def _independent(work: _Work, a: Units, b: Units) -> Change | str:
         spread_of(lambda w, of=of: source.scale * of(w), found, rough=work.rough, seed=work.seed)  # type: ignore[misc]
         for of, found in zip(evaluate, cut, strict=True)
     ]
-    spread = _sum(*spreads)
-    p = t_p_value(float(work.tested(*values)[0]), spread)
+    spread = difference_of(*spreads, hidden=abs(source.scale) * hidden_in(source, a, b))
+    # The side of 0 is that of the change itself, where the distance from a target is tested too.
+    p = t_p_value(math.copysign(float(work.tested(*values)[0]), value), spread)
     tested, method = Tested(p, 0.0), "two samples, Welch's t on clusters, and their labels permuted"
     if (shares := _two_shares(work, a, b)) is not None:
         tested, method = shares, "two samples, Welch's t; Boschloo's exact test"
@@ -384,12 +384,6 @@ def _least(first: Clustering, second: Clustering) -> float:
     return (2 if all(one == other for one, other in sizes) else 1) / ways
 
 
-def _sum(first: Spread, second: Spread) -> Spread:
-    """Variance of a difference of independent statistics, with Welch's degrees of freedom to the second order."""
-    df = degrees_of_freedom((part.variance, part.df) for part in (first, second))
-    return Spread(first.variance + second.variance, df, min(first.clusters, second.clusters))
-
-
 def _error(spread: Spread) -> Mapping[str, Any]:
     known = math.isfinite(spread.variance) and spread.variance > 0
-    return {"error": math.sqrt(spread.variance), "df": spread.df} if known else {}
+    return {"error": math.sqrt(spread.variance) * max(spread.reach), "df": spread.df} if known else {}

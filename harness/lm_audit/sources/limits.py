@@ -21,7 +21,8 @@ def t_p_value(value: float, spread: Spread) -> float:
         return 1.0
     if not math.isfinite(spread.variance) or spread.variance <= 0 or not spread.df > 0:
         return math.nan
-    return float(2 * stdtr(spread.df, -abs(value) / math.sqrt(spread.variance)))
+    away = max(0.0, abs(value) - spread.hidden) / spread.reach[0 if value > 0 else 1]
+    return float(2 * stdtr(spread.df, -away / math.sqrt(spread.variance)))
 
 
 def interval_of(value: float, spread: Spread, p: float | None, *, n: int, method: str) -> Estimate:
@@ -37,7 +38,8 @@ def interval_of(value: float, spread: Spread, p: float | None, *, n: int, method
     if not math.isfinite(spread.variance) or spread.variance <= 0:
         return Estimate(value, n=n, method=method, note="the change has no spread over the items: no interval")
     half = float(stdtrit(spread.df, 1 - LEVEL / 2)) * math.sqrt(spread.variance)
-    low, high = value - half, value + half
+    down, up = (half * times + spread.hidden for times in spread.reach)
+    low, high = value - down, value + up
     if p is not None and value and (p <= LEVEL) != (low > 0 or high < 0):
         z = max(-float(ndtri(p / 2)), 1e-12)
         near = value - value * -float(ndtri(LEVEL / 2)) / z

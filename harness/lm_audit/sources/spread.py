@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lm_audit.sources.clusters import Clustering
-from lm_audit.sources.units import Floats
+from lm_audit.sources.record import MetricSource
+from lm_audit.sources.units import Floats, Units
 from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
+from lm_audit.stats.means.mean_difference import untold
+from lm_audit.stats.means.skewed import SPARED, growth
 
 ROUGH = frozenset({"quantile", "median", "max_min", "tpr_at_fpr", "exposure"})
 """Statistics that do not change smoothly with their units: the jackknife fails them, the bootstrap does not."""
@@ -26,11 +29,18 @@ BATCH = 2**21
 
 @dataclass(frozen=True)
 class Spread:
-    """A variance and the degrees of freedom of its estimate; ``clusters`` is the number of independent ones."""
+    """A variance and the degrees of freedom of its estimate; ``clusters`` is the number of independent ones.
+
+    ``skew`` is the skewness of the clusters' parts, 0 where it is not known. ``reach`` is by how many times a t an
+    interval reaches down and up, and ``hidden`` by how much further yet.
+    """
 
     variance: float
     df: float
     clusters: int
+    skew: float = 0.0
+    reach: tuple[float, float] = (1.0, 1.0)
+    hidden: float = 0.0
 
 
 def spread_of(
@@ -52,6 +62,33 @@ def spread_of(
     variance = max(rows.variance + columns.variance - twice, rows.variance, columns.variance)
     df = degrees_of_freedom([(part.variance, part.df) for part in (rows, columns)], variance)
     return Spread(variance, df, min(rows.clusters, columns.clusters))
+
+
+def difference_of(first: Spread, second: Spread, *, hidden: float = 0.0) -> Spread:
+    """Variance of a difference of independent statistics, with Welch's degrees of freedom to the second order.
+
+    Where one run spreads more, what few values hide of its longer tail is in no other's: Welch's t rejects 6 to 11 % of
+    exponential samples of 8 to 50 at two and three times the spread. The shape is taken from both runs together, since
+    the few values of one alone tell too little of it; where both spread alike it cancels.
+    """
+    runs, variance = (first, second), first.variance + second.variance
+    df, fewest = degrees_of_freedom((run.variance, run.df) for run in runs), min(run.clusters for run in runs)
+    if not 0 < variance < np.inf:
+        return Spread(variance, df, fewest, hidden=hidden)
+    n = sum(run.clusters for run in runs)
+    shape = sum(run.clusters * run.skew for run in runs) / n
+    own = [(run.variance / variance) ** 1.5 / run.clusters**0.5 for run in runs]
+    reach = growth(shape * (own[1] - own[0]) * n**0.5, n, spared=SPARED)
+    return Spread(variance, df, fewest, reach=reach, hidden=hidden)
+
+
+def hidden_in(source: MetricSource, a: Units, b: Units) -> float:
+    """What independent values that are nearly all one and the same may hide of the difference of their means."""
+    if source.statistic != "mean" or source.clusters or "weight" in source.options:
+        return 0.0
+    both = np.concatenate([a.values, b.values])
+    # Runs of two different values have one law where their means are the same, and a test that is exact then.
+    return max(untold(units.values, both) for units in (a, b)) if len(np.unique(both)) > 2 else 0.0
 
 
 def _around_both(statistic: Callable[[Floats], Floats], clusterings: Sequence[Clustering]) -> float:
@@ -89,14 +126,20 @@ def _left_out(statistic: Callable[[Floats], Floats], clustering: Clustering) -> 
 
 def _jackknife(statistic: Callable[[Floats], Floats], clustering: Clustering, seed: int) -> Spread:
     count, found = clustering.count, _left_out(statistic, clustering)
-    parts: list[tuple[float, int]] = []
+    parts: list[Floats] = []
     for stratum in np.unique(clustering.strata):
         own = found[clustering.strata == stratum]
         if len(own) < 2 or not np.isfinite(own).all():
             return Spread(np.nan, np.nan, count)
-        part = (len(own) - 1) / len(own) * float(((own - own.mean()) ** 2).sum())
-        parts.append((part, len(own) - 1))
-    return Spread(sum(part for part, _ in parts), degrees_of_freedom(parts), _smallest(clustering))
+        parts.append((own.mean() - own) * ((len(own) - 1) / len(own)) ** 0.5)
+    squares = [(float((part**2).sum()), len(part) - 1) for part in parts]
+    variance, n = sum(square for square, _ in squares), _smallest(clustering)
+    skew = 0.0
+    if n > 2 and 0 < variance < np.inf:
+        # The adjusted Fisher-Pearson one of the clusters: that of a small sample as it is would be too small.
+        third = sum(float(((part / variance**0.5) ** 3).sum()) for part in parts)
+        skew = n * (n - 1) ** 0.5 / (n - 2) * third
+    return Spread(variance, degrees_of_freedom(squares), n, skew)
 
 
 def _bootstrap(statistic: Callable[[Floats], Floats], clustering: Clustering, seed: int) -> Spread:

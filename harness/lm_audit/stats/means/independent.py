@@ -17,13 +17,10 @@ from lm_audit.stats.effective_number import effective_number
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, Integers, cluster_numbers, finite_array, rounding
 from lm_audit.stats.means.cluster_robust import clustered_mean
-from lm_audit.stats.means.skewed import growth, remark, skewness
+from lm_audit.stats.means.skewed import SPARED, growth, remark, skewness
 from lm_audit.stats.shares.clustered_share import share
 
 METHOD = "mean, symmetric bootstrap-t"
-
-SPARED = 0.25
-"""Of normal values a skewness of so many times its own chance is none: see :func:`growth`."""
 
 UNEVEN = 0.5
 """Clusters that are worth fewer equal ones than this share of their number (Kish) are so few that resamples, most of

@@ -7,6 +7,9 @@ from lm_audit.stats.inputs import Array
 SKEWED = 15.0
 """Over n, by how much of itself the interval grows towards the long tail for each unit of skewness."""
 
+SPARED = 0.25
+"""Of normal values a skewness of so many times its own chance is none: see :func:`growth`."""
+
 STRONG = 1.5
 """A skewness that fewer than 2 % of 8 normal values show, 15 % of exponential and 44 % of lognormal ones (SD 1.5)."""
 

@@ -9,12 +9,9 @@ from lm_audit.stats.bootstrap.resampling import index_batches
 from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, finite_array
-from lm_audit.stats.means.skewed import growth, remark, skewness
+from lm_audit.stats.means.skewed import SPARED, growth, remark, skewness
 
 METHOD = "mean, bootstrap-t, B={}"
-
-SPARED = 0.25
-"""Of normal values a skewness of so many times its own chance is none: see :func:`growth`."""
 
 
 @checked
