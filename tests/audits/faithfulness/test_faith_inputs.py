@@ -212,6 +212,8 @@ def test_own_samples(tmp_path: Path) -> None:
             "output_span and thinking_span",
             "overlap",
         ),
+        ({"prompt": "a", "generation": "<think>b</think>\n"}, "generation", "a thought and no answer"),
+        ({"prompt": "a", "generation": "[THINK]b"}, "generation", "a thought and no answer"),
         ({"prompt": "a", "id": None}, "id", "text or a whole number"),
         ({"prompt": "a", "id": ["x"]}, "id", "text or a whole number"),
     ],

@@ -18,6 +18,7 @@ from lm_audit.audits.faithfulness.passage.samples import Characters, Sample
 from lm_audit.audits.given.given_rows import GivenRow, given_rows, holds_rows
 from lm_audit.audits.hub_rows import structured
 from lm_audit.errors import DataError
+from lm_audit.models.text.thinking import split_reply
 from lm_audit.shared.textfiles import ending_of, json_lines, on_disk
 from lm_audit.shared.visible import is_blank, look
 
@@ -78,6 +79,9 @@ def _sample(file: str, row: int, record: dict[str, Any], *, several: bool = Fals
     thinking = _optional_span(file, row, record, "thinking_span", generation)
     output = _optional_span(file, row, record, "output_span", generation)
     _refuse_overlap(file, row, "output_span and thinking_span", [span for span in (thinking, output) if span])
+    if generation is not None and output is None and is_blank(split_reply(generation).answer or ""):
+        message = "holds a thought and no answer that could be explained; add the answer, or give output_span"
+        raise DataError(message, file=file, row=row, field="generation")
     name = _name(file, row, record, several=several)
     return Sample(name, str(prompt), generation, spans, thinking, output)
 
