@@ -10,12 +10,15 @@ What a sign joins to more digits is another number: ``1234567.5``, ``1234567,89`
 ``1234567.0`` is 1234567, and a comma stands between two numbers where it is followed, or preceded, by as many digits
 as a needle has.
 
-So is a ratio, a time, a product or a share: ``1234567/2``, ``1234567:30``, ``2×1234567``, ``1234567%``, ``1234567
-million``, ``1234567 M``, ``1234567 squared``; of two numbers with as many digits as a needle has, ``1234567/7654321``,
-each stands by itself. Groups of digits between hyphens are one number too, ``555-1234567``, ``1234567-01-01``, and so
-are a telephone's with its code, ``(202) 1234567``, and digits within an address or a file's name.
+So is a ratio, a time, a product or a share: ``1234567/2``, ``1234567:30``, ``2×1234567``, ``1234567%``, ``1234567万``;
+of two numbers with as many digits as a needle has, ``1234567/7654321``, each stands by itself. Groups of digits between
+hyphens are one number too, ``555-1234567``, ``1234567-01-01``, and so are digits within an address or a file's name.
 
-A minus directly before the digits makes another number: ``-1234567``, ``负1234567``, ``ลบ 1234567``. It is none
+Words beside it, in whatever language, say something of a number that was found: ``1234567 million``, ``1234567
+squared``, ``minus 1234567``, ``not 1234567``. A list of such words would take ``1234567 times`` or ``1234567 M.
+Dupont`` for other numbers, and would never be whole.
+
+A minus directly before the digits makes another number: ``-1234567``, ``负1234567``, ``ลบ1234567``. It is none
 where it joins (``code-1234567``, ``ה-1234567``), where it stands between two numbers, behind a space before the digits
 (``- 1234567``), and where two lines or more begin with it: then it marks the entries of a list.
 """
@@ -43,33 +46,20 @@ _UNSPACED = (
 _JOINS = r"[.,'’·٫٬点點]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
 """Decimal signs and those between thousands; of spaces those that hold a number together."""
 _SPACED = r"[0-9][.'’·٫٬点點]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
-_SPELT = (
-    r"(?:m|b|tr)il(?:l?[ijy]?(?:oe|[oó])n\p{L}{0,3}|h(?:ão|ões))|mil+[ijy]ard?\p{L}{0,4}|m(?:io|ln|rd|n)|bn|"
-    r"hundreds?|thousands?|dozens?|lakhs?|crores?|tausend|tusen|duizend|tys(?:i[ąęa]ce?|ięcy)?|tisíce?|tsd|mila?|mille|"
-    r"(?:per\ ?|pro)(?:cent|mille?)|pour\ ?cent|prozent|procent|por\ ciento|per\ cento|"
-    r"тысяч[аи]?|тыс|миллион(?:а|ов)?|миллиард(?:а|ов)?|млн|млрд|процент(?:а|ов)?|"
-    r"ألف|آلاف|مليون|مليار|बिलियन|मिलियन|हज़ार|हजार|लाख|करोड़|प्रतिशत|nghìn|triệu|tỷ|ribu|juta"
-)
-_SIGNS = r"[余多]?[万萬亿億兆千仟百佰十割]|成(?![\p{L}])|分(?:之|の)|" + (
+_SIGNS = r"(?!千万)[余多]?[万萬亿億兆千仟百佰十割]|成(?![\p{L}])|分(?:之|の)|" + (
     r"[백천십]만|만(?:(?![\p{L}\s])|(?=\s*(?:원|명|개|년|달러|\Z)))|억|조(?!차)|พัน|หมื่น|แสน|ล้าน|"
     r"\\?[%\u2030\u2031\u066a]|パーセント|퍼센트|e[+\u2212-]?[0-9]"
 )
-_TIMES = (
-    rf"(?:[\u00a0\u202f -]?(?:{_SPELT})(?![\p{{L}}\p{{M}}])|[\u00a0\u202f ]?(?:{_SIGNS})|\ ?[½¼¾⅓⅔⅛⅜⅝⅞]|"
-    rf"\ (?:squared|cubed|doubled|halved|factorial|to\ the\ power|raised\ to|times|plus|divided\ by|multiplied\ by)\b|"
-    rf"\ minus\ (?:[0-9]|one\b|two\b)|的(?:平方|立方|[0-9一二两兩三四五六七八九十百]+(?:次方|倍)|一半)|"
-    rf"(?:加上?|[减減]去?|乘以?|除以)[0-9一二两兩三四五六七八九十百]|\^\{{|"
-    rf"\ point\ [0-9]|\ [1-9]/[2-9]|[\u00a0\u202f ](?-i:[kKMB])(?![\p{{L}}\p{{M}}\p{{N}}'’]))"
-)
-"""Ten thousand times, a million times, a hundredth: written behind digits, they are part of the number."""
+_TIMES = rf"(?:[\u00a0\u202f ]?(?:{_SIGNS})|\ ?[½¼¾⅓⅔⅛⅜⅝⅞]|\^\{{|\ [1-9]/[2-9])"
+"""Signs of ten thousand times, a hundredth and the like, which are part of the number that they are written behind.
+
+"千万" is none: behind seven digits it says "by all means".
+"""
 
 _LISTS = r"(?:[/:+]|\ [/+]\ )"
 _PARTS = rf"(?:{_LISTS}|[÷\u2044\u2215\u2236^×]|\ [x÷×*]\ |\*\*?|\ ?(?:\u22c5|\\(?:times|cdot))\ )"
 """What makes a ratio, a time, a sum or a product of two numbers; the first of them may as well list numbers."""
-_OF = (
-    r"[\u221a-\u221c]|\b(?:twice|double|triple|half(?:\ of)?|(?:square|cube)\ (?:root\ )?of)\ "
-    r"|百分之|分之|ร้อยละ\ ?|[十百千万萬亿億兆]"
-)
+_OF = r"[\u221a-\u221c]|分之|[十百千万萬亿億兆]"
 
 _HYPHENS = r"[-\u2010\u2011\u2013]"
 _GROUPS_BEFORE = (
@@ -84,8 +74,7 @@ _NO_TERM_BEFORE = rf"(?<![0-9]{_PARTS}(?<!(?<![0-9])[0-9]{{7}}{_LISTS})(?<!\p{{L
 _NO_TERM_AFTER = rf"(?!(?!{_LISTS}[0-9]{{7}}(?![0-9])){_PARTS}[0-9])"
 
 _NO_CODE_BEFORE = (
-    r"(?<!\([0-9]{3,4}\)\ ?)(?<![(\[]\+[0-9][0-9 -]{0,7}[)\]][ .-]?)(?<!\b00[1-9][0-9]{1,2}\ )"
-    r"(?<!\+[0-9]{1,3}[ .-](?:\(?[0-9]{1,4}\)?[ .-]){0,3})"
+    r"(?<!\((?:\+[0-9]{1,4}|[0-9]{3,4})\))"
     r"(?<!(?:[a-z]{2,6}://|\bwww\.)[^\s<>\"'（）]{0,200})(?<!\b[\w-]{1,40}\.(?:com|org|net|io|co|cn|de|edu|gov)/[^\s<>\"'（）]{0,200})"
 )
 """No code of a country or area before it, and no address of a page."""
@@ -98,10 +87,9 @@ _NO_ADDRESS_AFTER = (
 _MINUS = (
     rf"(?<![\p{{Lu}}\p{{Ll}}\p{{Lt}}\p{{N}}_)\]}}\-\u2010-\u2015])(?<!(?!{_UNSPACED})\p{{L}}{_ON_IT})[\-\u2011\ufe63]"
     r"|(?<![\p{L}\p{N}])[-\u2212]\p{Sc}\ ?"
-    r"|\b(?:minus|negative|минус|eksi|âm|سالب|ناقص|מינוס)\ |(?<!\b(?:al|lo|au|du|pelo|ao|il)\ )\b(?:moins|menos|meno)\ "
-    r"|[负負]|零下|氷点下|영하\ ?|マイナス|마이너스\ ?|ลบ\ ?|(?:ऋण|माइनस)\ "
+    r"|[负負]|零下|氷点下|영하|マイナス|마이너스|ลบ"
 )
-"""Signs and words that make the number behind them another one.
+"""What makes the number behind it another one.
 
 A hyphen joins to a number before it, and to a letter of a script with spaces, as Hebrew's prefixes (``ה-1234567``) do.
 """
