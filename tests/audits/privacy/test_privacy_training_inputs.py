@@ -509,6 +509,19 @@ def test_a_tokenizer_that_no_stage_can_be_trained_with(
     assert not (tmp_path / "stages").exists()
 
 
+def test_packed_weights_that_cannot_be_trained_are_told_before_any_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lm_audit.models.files.quantised import methods
+
+    base = save_small_llama(tmp_path / "base", context=512)
+    edit_json(base / "config.json", quantization_config={"quant_method": "gptq", "bits": 4})
+    monkeypatch.setattr(methods, "find_spec", lambda name: object())
+    with pytest.raises(ModelError, match=r"quantised by gptq \(4 bits\), which nothing here can train; name the model"):
+        run_stages(smoke_config(model=str(base), device="cpu", output=tmp_path / "run"))
+    assert not (tmp_path / "run" / "stages").exists()
+
+
 @pytest.mark.parametrize(("stage", "what"), [("sft", "training text"), ("dpo", "preference pair")])
 def test_a_row_beyond_the_context_is_told_before_any_stage(tmp_path: Path, stage: str, what: str) -> None:
     base = save_small_llama(tmp_path / "base", context=60)

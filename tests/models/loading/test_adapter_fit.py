@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from lm_audit.errors import ModelError
 from lm_audit.models import check_spec, load_model
+from lm_audit.models.loading.adapters import dequantised
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 from tests.models.architectures import architecture
 from tests.models.small_models import edit_json, put_in_hub_cache, save_small_llama
@@ -155,6 +156,43 @@ def test_kinds_with_a_common_bank_or_without_a_scale(kind: str, llama_folder: Pa
         save_file({name: value for name, value in load_file(path).items() if "bank" not in name}, path)
         with pytest.raises(ModelError, match=r"missing: .*vblora_vector_bank"):
             load_model(tmp_path / "adapter", device="cpu")
+
+
+def test_a_base_in_packed_weights_is_unpacked_where_that_can_be(llama_folder: Path) -> None:
+    """Merged into packed weights an adapter is rounded, and was refused for it: "answers otherwise than beside it"."""
+    from transformers import AutoModelForCausalLM
+
+    plain, packed = (AutoModelForCausalLM.from_pretrained(llama_folder) for _ in range(2))
+    assert dequantised(plain) is plain
+    packed.hf_quantizer = object()
+    packed.dequantize = lambda: plain
+    assert dequantised(packed) is plain
+
+    def cannot() -> Any:
+        raise NotImplementedError
+
+    packed.dequantize = cannot
+    assert dequantised(packed) is packed
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("bits", [4, 8])
+def test_an_adapter_over_a_base_of_bitsandbytes(tmp_path: Path, bits: int) -> None:
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed: pip install bitsandbytes")
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+
+    packed = BitsAndBytesConfig(**{f"load_in_{bits}bit": True})
+    wide = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4}
+    plain = save_small_llama(tmp_path / "plain", **wide)
+    module = AutoModelForCausalLM.from_pretrained(plain, quantization_config=packed, device_map="cpu")
+    module.save_pretrained(tmp_path / "base")
+    byte_tokenizer(64).save_pretrained(tmp_path / "base")
+    expected = trained(tmp_path / "base", tmp_path / "adapter", target_modules=["q_proj", "v_proj"])
+
+    model = load_model(tmp_path / "adapter", device="cpu")
+
+    torch.testing.assert_close(model.module(IDS).logits, expected.float(), rtol=0.02, atol=0.02)
 
 
 def test_a_base_that_is_split_at_random(llama_folder: Path, tmp_path: Path) -> None:

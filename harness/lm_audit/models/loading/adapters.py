@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
     otherwise than base and adapter side by side.
     """
     entries = read_entries(adapter.weights)
+    module = dequantised(module)
     _resize(module, adapter, entries)
     _check_biases(module, adapter, entries)
     wrapped = _attached(module, adapter)
@@ -52,6 +54,18 @@ def with_adapter(module: CausalModule, adapter: Adapter) -> CausalModule:
         untie(merged)
     _check_same(unmerged, _logits(merged, ids), merged, adapter)
     return merged
+
+
+def dequantised(module: Any) -> CausalModule:
+    """``module`` with plain weights where its method of quantising gives them back (bitsandbytes): what is merged into
+    packed ones is rounded anew, and they cannot be trained.
+    """
+    plain = module
+    if getattr(module, "hf_quantizer", None) is not None:
+        with suppress(NotImplementedError):
+            plain = module.dequantize()
+    found: CausalModule = plain.eval().requires_grad_(False)
+    return found
 
 
 def passed_over(module: CausalModule) -> set[str]:

@@ -22,11 +22,19 @@ def check_inputs(config: StagesConfig, manifest: Manifest, folder: Path) -> None
     from lm_audit.audits.privacy.training.batches import encode_rows, require_window
     from lm_audit.audits.privacy.training.dpo import encode_pairs
     from lm_audit.models import load_tokenizer
+    from lm_audit.models.files.quantised.methods import PLAIN, quantised_by
     from lm_audit.models.files.source import find_source
     from lm_audit.models.files.stated_context import stated_context
 
     spec = base_spec(config)
-    if config.lora is not None and find_source(spec).adapter is not None:
+    source = find_source(spec)
+    method = quantised_by(source.checkpoint.config)
+    if method is not None and not method.startswith(("bitsandbytes", *PLAIN)):
+        raise ModelError(
+            f"model {spec}: its weights are quantised by {method}, which nothing here can train; name the model that"
+            " they were made from"
+        )
+    if config.lora is not None and source.adapter is not None:
         raise UsageError(
             f"--lora: the base {spec} is an adapter itself, which is trained on as it is; leave --lora out, or merge it"
             " into its own base and name the merged folder"

@@ -83,11 +83,13 @@ def own_dpo(
 def trainable_model(spec: str, device: str) -> LanguageModel:
     """A model whose weights may change: in float32, no longer mapped from the file, an adapter left unmerged."""
     from lm_audit.models import load_model
+    from lm_audit.models.loading.adapters import dequantised
 
     source = _adapter_source(spec)
     if source is not None and source.adapter is not None:
         return _with_adapter(source, device)
     model = load_model(spec, device=device, dtype="float32")
+    model.module = dequantised(model.module)
     for parameter in model.module.parameters():
         parameter.data = parameter.data.clone()
         parameter.requires_grad_(True)
