@@ -31,7 +31,7 @@ from lm_audit.models.files.checkpoint import Adapter, Checkpoint
 from lm_audit.models.files.class_names import unknown_classes
 from lm_audit.models.files.gguf.byte_level import is_as_stated
 from lm_audit.models.files.json_file import listed, one_line
-from lm_audit.models.files.quantised.fp8_scales import torn_blocks
+from lm_audit.models.files.quantised.methods import read_plain
 from lm_audit.models.loading.conversion import folder_in_dtype
 from lm_audit.models.loading.devices import torch_dtype
 from lm_audit.models.loading.identity.digests import (
@@ -94,7 +94,6 @@ def load_module(
     check_fit(report, _where(name, checkpoint.folder))
     check_layers((entry.name for entry in checkpoint.entries), module.state_dict(), _where(name, checkpoint.folder))
     tell_buffers(module, checkpoint.weights, _where(name, checkpoint.folder))
-    _check_blocks(module, checkpoint)
     _check_rotation(module, checkpoint)
     heard.tell_of_numbers(name)
     if stray := unknown_classes(checkpoint.config):
@@ -226,6 +225,7 @@ def _read(
                 device_map=device_map,
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # so that they are in the report, which refuses them
+                **read_plain(checkpoint.config),
             )
         except HarnessError:
             raise
@@ -236,17 +236,6 @@ def _read(
                 what += f"; config.json has it as {listed(named)}"
             raise ModelError(f"{what}; {told}" if told else what) from error
     return module, report, heard
-
-
-def _check_blocks(module: CausalModule, checkpoint: Checkpoint) -> None:
-    """``ModelError`` where weights in FP8 were de-quantised whose blocks do not fill them: see ``torn_blocks``."""
-    torn = torn_blocks(checkpoint.config, checkpoint.entries)
-    if torn and all(value.element_size() > 1 for value in module.parameters() if value.is_floating_point()):
-        raise ModelError(
-            f"{checkpoint.folder}: blocks of {checkpoint.config['quantization_config']['weight_block_size']} do not"
-            f" fill {listed(torn)}; transformers spreads their scales evenly when it de-quantises them, which gives"
-            " other weights: use a GPU that computes in FP8, or de-quantise the model yourself"
-        )
 
 
 def _check_rotation(module: CausalModule, checkpoint: Checkpoint) -> None:

@@ -18,7 +18,9 @@ _METHODS = ("fp8", "mxfp8")
 
 
 def check_scales(config: Mapping[str, object], entries: Sequence[TensorEntry], folder: Path) -> None:
-    """``ModelError`` for weights in FP8 without their scales, or with more or fewer than they have blocks."""
+    """``ModelError`` for weights in FP8 without their scales, with more or fewer than they have blocks, or whose last
+    blocks are smaller than the others.
+    """
     if not _is_fp8(config):
         return
     scales = _scales(entries)
@@ -36,22 +38,19 @@ def check_scales(config: Mapping[str, object], entries: Sequence[TensorEntry], f
             f"{folder}: its config.json has a scale for each block of {block[0]} x {block[1]} weights, and the scales"
             f" are others: {listed(odd)}"
         )
-
-
-def torn_blocks(config: Mapping[str, object], entries: Sequence[TensorEntry]) -> list[str]:
-    """Weights in FP8 whose last blocks are smaller than the others, with their shapes.
-
-    A GPU that computes in FP8 reads them as they are meant; de-quantised by transformers they become other weights.
-    """
-    block = _block(config) if _is_fp8(config) else None
-    return [
+    torn = [
         f"{weight.name} {list(weight.shape)}"
-        for weight, scale in (_scales(entries) if block else ())
+        for weight, scale in scales
         if block
         and scale
         and prod(scale.shape) > 1
         and any(n % b for n, b in zip(weight.shape[-2:], block, strict=True))
     ]
+    if torn:
+        raise ModelError(
+            f"{folder}: blocks of {list(block or ())} do not fill {listed(torn)}; transformers spreads their scales"
+            " evenly when it de-quantises them, which gives other weights: de-quantise the model yourself"
+        )
 
 
 def _settings(config: Mapping[str, object]) -> Mapping[str, object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from lm_audit.errors import ModelError
 from lm_audit.models.files.json_file import listed
@@ -36,13 +37,27 @@ PACKAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 """Modules, and the packages that hold them, without which ``transformers`` reads no weights of a method.
 
-All need ``accelerate``. A method that is not here needs nothing else (FP8 and MXFP4 are de-quantised where no GPU can
-compute in them), or is told of by ``transformers`` when the model loads.
+All need ``accelerate``. A method that is not here needs nothing else (``PLAIN``), or is told of by ``transformers``
+when the model loads.
 """
 
+PLAIN = ("fp8", "mxfp4", "mxfp8")
+"""Methods that need no package beside ``accelerate``, since their weights are de-quantised: see ``read_plain``."""
 
-PLAIN = ("fp8", "mxfp4")
-"""Methods that need no package beside ``accelerate``, whatever else ``transformers`` may know."""
+
+def read_plain(config: Mapping[str, object]) -> dict[str, Any]:
+    """What ``from_pretrained`` is told so that weights in FP8 or MXFP4 are de-quantised, whatever the machine.
+
+    Left to itself ``transformers`` does so where it sees no GPU, and else computes in them, even for a model on the
+    CPU, by kernels which it fetches from the hub: code that nobody asked for, and other numbers.
+    """
+    settings = config.get("quantization_config")
+    if not isinstance(settings, Mapping) or _method(settings) not in PLAIN:
+        return {}
+    from transformers.quantizers.auto import AutoQuantizationConfig
+
+    untyped: Any = AutoQuantizationConfig
+    return {"quantization_config": untyped.from_dict({**settings, "dequantize": True})}
 
 
 def quantised_by(config: Mapping[str, object]) -> str | None:
