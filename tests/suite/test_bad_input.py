@@ -191,6 +191,9 @@ OF_OPTIONS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("--junitxml", "/dev/full", "--size", "full"), ("--junitxml '/dev/full'", "No space left")),
     (("--junitxml", "/proc/absent/junit.xml", "--size", "full"), ("--junitxml", "/proc/absent")),
     (("--junitxml", "blank.txt/junit.xml", "--size", "full"), ("--junitxml", "blank.txt", "no folder")),
+    (("--junitxml", "/dev/full"), ("--junitxml '/dev/full'", "No space left")),  # whatever is collected
+    (("--debug=/dev/full",), ("--debug '/dev/full'", "No space left")),
+    (("--debug=absent/debug.log",), ("--debug", "there is no folder")),
     (("--log-file", ".", "--size", "full"), ("--log-file", "is a folder")),
     (("--log-file", "loop/log", "--size", "full"), ("--log-file", "loop")),
     (("--basetemp", "blank.txt", "--size", "full"), ("--basetemp 'blank.txt'", "is no folder")),

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from lm_audit.errors import HarnessError
+from lm_audit.errors import HarnessError, UsageError
 from lm_audit.plugin.audit_cases import markers
 from lm_audit.plugin.audit_cases.selection import is_audit_case
 from lm_audit.plugin.options.naming import given
+from lm_audit.plugin.options.outputs_of_pytest import refuse_unusable, refuse_unwritable
 from lm_audit.plugin.record.audit_session import AuditSession, audit_session
 from lm_audit.shared.reached import opened
 
@@ -80,9 +81,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
     """``pytest --pyargs lm_audit.evals``: the shipped suite brings the short names along, as far as they are free.
 
     The conftest of a package named by ``--pyargs`` is read too late to add options, so that this cannot be left to it.
-    What conftest files read counts for their cases.
+    What conftest files read counts for their cases. pytest opens the file of ``--debug`` next, and would break at it.
     """
     opened.watch()
+    try:
+        refuse_unwritable(getattr(early_config.known_args_namespace, "debug", None), "--debug", folder_is_made=False)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
     yield
     if early_config.known_args_namespace.pyargs and any(word.startswith("lm_audit.evals") for word in args):
         early_config.pluginmanager.import_plugin("lm_audit.plugin.short_options")
@@ -90,16 +95,22 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers; check the options at once where one is given, before anything heavy."""
+    """Register the markers; check the options at once where one is given, before anything heavy.
+
+    Where none is, there may be audits all the same: what pytest would break at when they have run is told now.
+    """
     markers.register(config)
     opened.watch()
     if config.pluginmanager.hasplugin("html"):  # It draws its table's head before anything is collected.
         _register(config, "lm_audit.report.in_pytest.html_table")
-    if given(config) and not hasattr(config, "workerinput"):
-        try:
+    if hasattr(config, "workerinput"):
+        return
+    try:
+        refuse_unusable(config)
+        if given(config):
             audit_session(config)
-        except HarnessError as error:
-            raise pytest.UsageError(str(error)) from error
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from error
 
 
 def is_awake(config: pytest.Config) -> bool:

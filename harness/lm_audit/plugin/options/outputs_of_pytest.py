@@ -23,9 +23,10 @@ _KINDS = ("popen", "ssh", "vagrant_ssh", "socket", "via")
 def refuse_unusable(config: pytest.Config) -> None:
     """``UsageError`` for files that cannot be written, a ``--basetemp`` that is no folder, unknown ``--tx``."""
     for option, name in _FILES.items():
-        named = getattr(config.option, name, None)
-        if named:
-            _check_file(Path(os.path.abspath(os.path.expanduser(os.path.expandvars(str(named))))), option)
+        refuse_unwritable(getattr(config.option, name, None), option)
+    results = getattr(config.option, "allure_report_dir", None)
+    if results:
+        check_output_folder(os.path.abspath(str(results)), "--alluredir")
     folder = getattr(config.option, "basetemp", None)
     if folder:
         path = Path(os.path.abspath(str(folder)))
@@ -36,10 +37,16 @@ def refuse_unusable(config: pytest.Config) -> None:
         _check_gateway(str(spec))
 
 
-def _check_file(path: Path, option: str) -> None:
+def refuse_unwritable(named: object, option: str, folder_is_made: bool = True) -> None:
+    """``UsageError`` where ``named`` is given and no file that can be written, its folder made where that is so."""
+    if not named:
+        return
+    path = Path(os.path.abspath(os.path.expanduser(os.path.expandvars(str(named)))))
     if is_folder(path):
         raise UsageError(f"{option} {str(path)!r:.200}: is a folder; name a file in it")
     if not is_there(path):
+        if not folder_is_made and not is_folder(path.parent):
+            raise UsageError(f"{option} {str(path)!r:.200}: there is no folder {str(path.parent)!r:.200}")
         check_output_folder(path.parent, option)
         return
     if stat.S_ISFIFO(path.stat().st_mode):

@@ -19,7 +19,6 @@ from lm_audit.plugin.options.chat_arguments import refuse_unread_arguments
 from lm_audit.plugin.options.environment import refuse_environment
 from lm_audit.plugin.options.gates_in_vain import refuse_gates_of_absent_models
 from lm_audit.plugin.options.naming import declared, given
-from lm_audit.plugin.options.outputs_of_pytest import refuse_unusable
 from lm_audit.plugin.options.run_options import RunOptions, from_config
 from lm_audit.plugin.options.without_effect import refuse_misspelt_data
 from lm_audit.plugin.record import fingerprints
@@ -42,7 +41,6 @@ def new_session(config: pytest.Config) -> AuditSession:
     reports = reports_folder(config)
     _refuse_emptied(config, reports)
     if given(config):  # else the call may be none of audits, and is left to pytest
-        refuse_unusable(config)
         refuse_environment()
     earlier, release = _earlier(config, reports)
     if earlier is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pluggy
 import pytest
 
 from lm_audit.errors import HarnessError, UsageError
@@ -17,6 +18,7 @@ from lm_audit.shared.names import readable
 _LINES: pytest.StashKey[list[str]] = pytest.StashKey()
 _BEFORE: pytest.StashKey[Path] = pytest.StashKey()
 """The folder of ``--baseline``."""
+_ALLURE: pytest.StashKey[_AllureFiles] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -76,6 +78,37 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"--baseline: {error}") from error
 
 
+_allure_hook = pluggy.HookimplMarker("allure")
+
+
+class _AllureFiles:
+    """What allure-pytest writes after each case: a file that the disk refuses is missing there, and the run goes on."""
+
+    def __init__(self) -> None:
+        self.refused: list[OSError] = []
+
+    @_allure_hook(wrapper=True)
+    def report_result(self) -> Generator[None, object, object]:
+        """Let a file go that cannot be written."""
+        try:
+            return (yield)
+        except OSError as error:
+            self.refused.append(error)
+            return None
+
+    report_container = report_attached_file = report_attached_data = report_globals = report_result
+
+
+def pytest_lm_audit_planned(session: pytest.Session) -> None:
+    """Keep a full disk under ``--alluredir`` from ending the run."""
+    if session.config.getoption("allure_report_dir", None):
+        from allure_commons import plugin_manager
+
+        files = session.config.stash[_ALLURE] = _AllureFiles()
+        plugin_manager.register(files)
+        session.config.add_cleanup(lambda: plugin_manager.unregister(files))
+
+
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
     """After the run was written: complete Allure's results, compare, export. A failure here costs no data."""
@@ -120,7 +153,8 @@ def _allure(session: pytest.Session, audit: AuditSession) -> list[str]:
     from lm_audit.runstore.run import read_run
 
     complete_results(read_run(audit.folder.path, shown=True), Path(folder))
-    return []
+    refused = session.config.stash[_ALLURE].refused
+    return [f"{len(refused)} files of allure-pytest could not be written: {_told(refused[0])}"] if refused else []
 
 
 def _index(session: pytest.Session, audit: AuditSession) -> list[str]:
