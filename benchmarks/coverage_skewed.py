@@ -22,6 +22,7 @@ from scipy.stats import norm
 
 from lm_audit.stats import (
     Estimate,
+    bootstrap_ci,
     clustered_mean,
     mean_interval,
     roc_auc,
@@ -74,6 +75,53 @@ def means() -> Iterator[Design]:
 
             yield Design("mean_interval", f"{n} values, {shape}", symmetric)
             yield Design("studentised_mean", f"{n} values, {shape}", equal_tails)
+
+
+STATISTICS: dict[str, tuple[Callable[..., np.ndarray], dict[str, float]]] = {
+    "standard deviation": (
+        lambda x, axis=-1: x.std(axis=axis, ddof=1), {"normal": 1.0, "exponential": 1.0, "uniform": 12**-0.5}
+    ),
+    "quantile 0.9": (
+        lambda x, axis=-1: np.quantile(x, 0.9, axis=axis), {"normal": 1.2816, "exponential": 2.3026, "uniform": 0.9}
+    ),
+    "range of the middle half": (
+        lambda x, axis=-1: np.subtract(*np.quantile(x, (0.75, 0.25), axis=axis)),
+        {"normal": 1.349, "exponential": 1.0986, "uniform": 0.5},
+    ),
+    "mean square": (
+        lambda x, axis=-1: (x**2).mean(axis=axis), {"normal": 1.0, "exponential": 2.0, "uniform": 1 / 3}
+    ),
+}  # fmt: skip
+"""Statistics of one's own, and their true values."""
+
+OWN: dict[str, Draw] = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "uniform": lambda rng, n: rng.random(n),
+}
+
+
+def own_statistics() -> Iterator[Design]:
+    """Any statistic of independent values, and of values in clusters of their own."""
+    for name, (statistic, truths) in STATISTICS.items():
+        for law, truth in truths.items():
+            for n in (8, 15, 25, 60):
+                for method in (None, "BCa"):
+
+                    def asked(
+                        rng: np.random.Generator,
+                        seed: int,
+                        law: str = law,
+                        n: int = n,
+                        method: str | None = method,
+                        truth: float = truth,
+                        statistic: Callable[..., np.ndarray] = statistic,
+                    ) -> tuple[Estimate, float]:
+                        values = OWN[law](rng, n)
+                        return bootstrap_ci(values, statistic, method=method, n_resamples=RESAMPLES, seed=seed), truth
+
+                    named = "bootstrap_ci" + (f" {method}" if method else "")
+                    yield Design(named, f"{name} of {n} values, {law}", asked)
 
 
 def sizes_of(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -157,7 +205,7 @@ def groups() -> Iterator[Design]:
 
 def designs() -> list[Design]:
     """All lines of the table."""
-    return [*means(), *clusters(), *groups()]
+    return [*means(), *own_statistics(), *clusters(), *groups()]
 
 
 def measured(task: tuple[int, int]) -> Row:

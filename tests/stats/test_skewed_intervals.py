@@ -35,6 +35,8 @@ simulation = benchmark_script("coverage_skewed")
         ("share", "50 clusters of 1 to 50, 0.05 yes, correlation 0.6", 0.88),
         ("studentised_difference", "15 against 200, spreads 3 to 1, Student's t of 3", 0.925),
         ("roc_auc", "200 members, 8 controls, shift 2.5, SD 1 to 1", 0.78),
+        ("bootstrap_ci", "quantile 0.9 of 8 values, normal", 0.55),
+        ("bootstrap_ci", "standard deviation of 25 values, exponential", 0.79),
     ],
 )
 def test_the_longer_tail_is_covered(method: str, setting: str, before: float) -> None:

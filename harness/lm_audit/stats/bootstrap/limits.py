@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from lm_audit.errors import UsageError
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share
+from lm_audit.stats.means.skewed import SPARED, growth, skewness
 
 METHODS = ("BCa", "percentile")
 
@@ -20,7 +22,7 @@ class Resampled:
     """A statistic with its bootstrap distribution.
 
     ``jackknife`` gives the leave-one-out statistics, one array for each sample that was resampled on its own; it is
-    only called for BCa. ``n`` counts the values, ``scheme`` says in words what was resampled, ``units`` and ``fewest``
+    called for BCa and t. ``n`` counts the values, ``scheme`` says in words what was resampled, ``units`` and ``fewest``
     are those of the :class:`Estimate`.
     """
 
@@ -116,6 +118,44 @@ def bootstrap_interval(resampled: Resampled, *, confidence: float, method: str) 
         units=resampled.units,
         fewest=resampled.fewest,
     )
+
+
+DRAWS = 799
+"""Resamples for a standard error, which needs far fewer than a percentile."""
+
+
+def t_interval(resampled: Resampled, *, confidence: float, freedom: float) -> Estimate:
+    """Student's limits with the standard error of the jackknife or the bootstrap, whichever is the larger.
+
+    The jackknife fails what does not change smoothly: of medians and quantiles it covers 83 to 93 %. Towards the longer
+    tail of what each unit adds the interval reaches further (:mod:`lm_audit.stats.means.skewed`).
+    """
+    from scipy.special import stdtrit
+
+    assert resampled.jackknife is not None
+    label = f"t with the larger standard error of jackknife and bootstrap, {resampled.scheme}"
+    known: dict[str, Any] = {"n": resampled.n, "confidence": confidence, "method": label}
+    value, usable = resampled.value, resampled.distribution[np.isfinite(resampled.distribution)]
+    if not math.isfinite(value):
+        return Estimate.not_estimable("the statistic is not a finite number on these data", **known)
+    known |= {"units": resampled.units, "fewest": resampled.fewest}
+    without = resampled.jackknife()[0]
+    if not np.isfinite(without).all():
+        return Estimate(value, note="without one of the units there is no value: no interval", **known)
+    count, away = len(without), without.mean() - without
+    # The bootstrap's variance divides by the number of units where one less is due.
+    drawn = float(usable.std(ddof=1)) * (count / (count - 1)) ** 0.5 if usable.size > 1 else 0.0
+    error = max(float(np.sqrt((count - 1) / count * (away**2).sum())), drawn)
+    if error <= 1e-12 * abs(value):
+        return Estimate(value, value, value, note="no unit makes a difference: zero-width interval", **known)
+    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    down, up = growth(skewness(away / np.abs(away).max()), count, spared=SPARED) if away.any() else (1.0, 1.0)
+    left_out = resampled.distribution.size - usable.size
+    note = f"{left_out} resamples had no finite value and were left out" if left_out else None
+    low, high = value - down * half, value + up * half
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return Estimate(value, note="the interval exceeds the range of floats", **known)
+    return Estimate(value, low, high, note=note, **known)
 
 
 def _limits(resampled: Resampled, usable: Array, confidence: float, method: str) -> tuple[float, float, str | None]:
