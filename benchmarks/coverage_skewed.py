@@ -23,6 +23,7 @@ from scipy.stats import norm
 from lm_audit.stats import (
     Estimate,
     bootstrap_ci,
+    bootstrap_two_sample,
     clustered_mean,
     mean_interval,
     roc_auc,
@@ -124,6 +125,46 @@ def own_statistics() -> Iterator[Design]:
                     yield Design(named, f"{name} of {n} values, {law}", asked)
 
 
+APART: dict[str, tuple[Callable[..., np.ndarray], float]] = {
+    "difference of medians": (lambda m, c, axis=-1: np.median(m, axis=axis) - np.median(c, axis=axis), 0.0),
+    "difference of quantiles 0.9": (
+        lambda m, c, axis=-1: np.quantile(m, 0.9, axis=axis) - np.quantile(c, 0.9, axis=axis), 0.0
+    ),
+    "log of the ratio of spreads": (
+        lambda m, c, axis=-1: np.log(m.std(axis=axis, ddof=1) / c.std(axis=axis, ddof=1)), 0.0
+    ),
+    "ratio of means": (lambda m, c, axis=-1: m.mean(axis=axis) / c.mean(axis=axis), 1.0),
+}  # fmt: skip
+"""Statistics of two samples of one law, and their true values."""
+
+
+def own_of_two_samples() -> Iterator[Design]:
+    """Any statistic of two independent samples."""
+    for name, (statistic, truth) in APART.items():
+        for law in ("normal around 5", "exponential"):
+            for sizes in ((8, 8), (15, 15), (8, 50), (40, 40)):
+                for method in (None, "percentile"):
+
+                    def asked(
+                        rng: np.random.Generator,
+                        seed: int,
+                        law: str = law,
+                        sizes: tuple[int, int] = sizes,
+                        method: str | None = method,
+                        truth: float = truth,
+                        statistic: Callable[..., np.ndarray] = statistic,
+                    ) -> tuple[Estimate, float]:
+                        draw = OWN[law.split()[0]]
+                        members, controls = (5 * (law != "exponential") + draw(rng, n) for n in sizes)
+                        found = bootstrap_two_sample(
+                            members, controls, statistic, method=method, n_resamples=RESAMPLES, seed=seed
+                        )
+                        return found, truth
+
+                    named = "bootstrap_two_sample" + (f" {method}" if method else "")
+                    yield Design(named, f"{name} of {sizes[0]} and {sizes[1]} values, {law}", asked)
+
+
 def sizes_of(kind: str, count: int, rng: np.random.Generator) -> np.ndarray:
     """Clusters of 5, of 1 to 50, or all of 3 but one of 60."""
     if kind == "of 5":
@@ -205,7 +246,7 @@ def groups() -> Iterator[Design]:
 
 def designs() -> list[Design]:
     """All lines of the table."""
-    return [*means(), *own_statistics(), *clusters(), *groups()]
+    return [*means(), *own_statistics(), *own_of_two_samples(), *clusters(), *groups()]
 
 
 def measured(task: tuple[int, int]) -> Row:

@@ -37,6 +37,7 @@ simulation = benchmark_script("coverage_skewed")
         ("roc_auc", "200 members, 8 controls, shift 2.5, SD 1 to 1", 0.78),
         ("bootstrap_ci", "quantile 0.9 of 8 values, normal", 0.55),
         ("bootstrap_ci", "standard deviation of 25 values, exponential", 0.79),
+        ("bootstrap_two_sample", "log of the ratio of spreads of 8 and 50 values, exponential", 0.725),
     ],
 )
 def test_the_longer_tail_is_covered(method: str, setting: str, before: float) -> None:

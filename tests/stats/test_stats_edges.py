@@ -13,6 +13,7 @@ from scipy.stats import norm
 import lm_audit.stats as hs
 from lm_audit.errors import UsageError
 from lm_audit.stats.means.order_statistics import median_interval
+from lm_audit.stats.ranking.average_precision import pr_interval
 from tests.present import present
 
 
@@ -70,6 +71,9 @@ def test_without_a_method_each_statistic_has_the_interval_that_covers_it_best() 
     assert hs.bootstrap_ci(values, "median", seed=1) == median_interval(values)
     found = hs.studentised_difference(values, others, seed=1)
     assert hs.bootstrap_two_sample(values, others, "mean_difference", seed=1) == found.difference
+    assert hs.bootstrap_two_sample(values, others, "roc_auc", seed=1) == hs.roc_auc(values, others)
+    average = pr_interval(values, others, n_resamples=99, seed=1)
+    assert hs.bootstrap_two_sample(values, others, hs.pr_auc, n_resamples=99, seed=1) == average
     assert hs.bootstrap_ci(values, lambda x: float(np.ptp(x)), n_resamples=199, seed=1).method.startswith("t with")
 
 

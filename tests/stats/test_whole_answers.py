@@ -47,7 +47,7 @@ WHOLE: dict[str, tuple[Callable[[], Estimate], dict[str, Any]]] = {
     "of pairs": (lambda: hs.bootstrap_paired(A, B), of(12, f"mean, {BOOTSTRAP}, B=9999", units=12, fewest=8)),
     "of two samples": (
         lambda: hs.bootstrap_two_sample(A, B[:9], mean_gap),
-        of(21, "percentile bootstrap, each side resampled, B=9999", units=9),
+        of(21, "t with the larger standard error of jackknife and bootstrap, each side resampled", units=9),
     ),
     "bounded": (lambda: hs.bounded_mean(HITS), of(12, "mean, Gaffke's interval for bounded values")),
     "Clopper-Pearson": (lambda: hs.clopper_pearson(3, 20), of(20, "Clopper-Pearson", **SHARE)),

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from lm_audit.errors import UsageError
+from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share
-from lm_audit.stats.means.skewed import SPARED, growth, skewness
+from lm_audit.stats.means.skewed import SPARED, growth
 
 METHODS = ("BCa", "percentile")
 
@@ -124,11 +125,12 @@ DRAWS = 799
 """Resamples for a standard error, which needs far fewer than a percentile."""
 
 
-def t_interval(resampled: Resampled, *, confidence: float, freedom: float) -> Estimate:
+def t_interval(resampled: Resampled, *, confidence: float, freedom: float | None = None) -> Estimate:
     """Student's limits with the standard error of the jackknife or the bootstrap, whichever is the larger.
 
     The jackknife fails what does not change smoothly: of medians and quantiles it covers 83 to 93 %. Towards the longer
-    tail of what each unit adds the interval reaches further (:mod:`lm_audit.stats.means.skewed`).
+    tail of what each unit adds the interval reaches further (:mod:`lm_audit.stats.means.skewed`). ``freedom``: degrees
+    of freedom, where clusters of uneven size are worth fewer than there are.
     """
     from scipy.special import stdtrit
 
@@ -139,17 +141,23 @@ def t_interval(resampled: Resampled, *, confidence: float, freedom: float) -> Es
     if not math.isfinite(value):
         return Estimate.not_estimable("the statistic is not a finite number on these data", **known)
     known |= {"units": resampled.units, "fewest": resampled.fewest}
-    without = resampled.jackknife()[0]
-    if not np.isfinite(without).all():
+    sides = resampled.jackknife()
+    if not all(np.isfinite(without).all() for without in sides):
         return Estimate(value, note="without one of the units there is no value: no interval", **known)
-    count, away = len(without), without.mean() - without
+    units = min(map(len, sides))
+    scale = max(float(np.abs(without - without.mean()).max()) for without in sides) or 1.0
+    away = [(without.mean() - without) / scale * (1 - 1 / len(without)) ** 0.5 for without in sides]
+    parts = [(float((part**2).sum()), len(part) - 1) for part in away]
+    variance, third = sum(part for part, _ in parts), sum(float((part**3).sum()) for part in away)
     # The bootstrap's variance divides by the number of units where one less is due.
-    drawn = float(usable.std(ddof=1)) * (count / (count - 1)) ** 0.5 if usable.size > 1 else 0.0
-    error = max(float(np.sqrt((count - 1) / count * (away**2).sum())), drawn)
+    drawn = float(usable.std(ddof=1)) * (units / (units - 1)) ** 0.5 if usable.size > 1 else 0.0
+    error = max(scale * variance**0.5, drawn)
     if error <= 1e-12 * abs(value):
         return Estimate(value, value, value, note="no unit makes a difference: zero-width interval", **known)
+    freedom = degrees_of_freedom(parts) if freedom is None else freedom
     half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
-    down, up = growth(skewness(away / np.abs(away).max()), count, spared=SPARED) if away.any() else (1.0, 1.0)
+    skew = third / variance**1.5 * units**0.5 if variance > 0 else 0.0
+    down, up = growth(skew, units, spared=SPARED)
     left_out = resampled.distribution.size - usable.size
     note = f"{left_out} resamples had no finite value and were left out" if left_out else None
     low, high = value - down * half, value + up * half

@@ -82,7 +82,7 @@ def bootstrap_ci(
             value, distribution, len(array), "values resampled", lambda: [_jackknife(scaled, statistic)]
         )
         if not chosen:
-            return _without_width(t_interval(resampled, confidence=confidence, freedom=len(array) - 1))
+            return _without_width(t_interval(resampled, confidence=confidence))
         found = rescaled(bootstrap_interval(resampled, confidence=confidence, method=method), exponent)
     return _remark_few(found)
 
@@ -113,9 +113,10 @@ def bootstrap_two_sample(
     ``statistic`` is "roc_auc", "pr_auc", "mean_difference" or "median_difference" (members minus controls), or a
     callable ``(members, controls) -> float``. One generator draws all index rows of the members first, then those of
     the controls: ``rng.integers(0, n_m, (B, n_m))``, ``rng.integers(0, n_c, (B, n_c))``. ``method`` is "percentile" or
-    "BCa"; without it a difference of means has the interval of :func:`studentised_difference` and all else percentiles,
-    none where a side has fewer than 8 values or no resample differs. A side with one value gives no interval. Raises
-    ``UsageError`` for an unknown method or statistic.
+    "BCa"; without it a difference of means has the interval of :func:`studentised_difference`, AUC and average
+    precision those of :func:`roc_auc` and :func:`pr_interval`, all else that of
+    :func:`~lm_audit.stats.bootstrap.limits.t_interval`, none where a side has fewer than 8 values or nothing differs. A
+    side with one value gives no interval. Raises ``UsageError`` for an unknown method or statistic.
     """
     chosen = method is not None
     method = resolve_method(method or "percentile")
@@ -124,18 +125,16 @@ def bootstrap_two_sample(
     n = np.size(member_scores) + np.size(control_scores)
     if isinstance(groups, str):
         return Estimate.not_estimable(groups, n=n, method=f"{method} bootstrap, stratified", confidence=confidence)
-    if not chosen and function is mean_difference:
-        from lm_audit.stats.means.mean_difference import studentised_difference
-
-        options = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
-        return studentised_difference(*groups, **options).difference  # type: ignore[arg-type]
+    if not chosen and (made := _of_two_samples(function)) is not None:
+        return made(*groups, confidence=confidence, n_resamples=n_resamples, seed=seed)
     exponent = large_exponent(*groups) if function in DIFFERENCES.values() else 0
     first, second = (np.ldexp(group, -exponent) for group in groups)
     with np.errstate(all="ignore"):
         value = as_float(function(first, second))
         if min(len(first), len(second)) == 1:
             return replace(rescaled(_single(value, method, confidence, n), exponent), units=1)
-        distribution = two_sample_distribution(first, second, statistic, n_resamples=n_resamples, seed=seed)
+        draws = n_resamples if chosen else min(n_resamples, DRAWS)
+        distribution = two_sample_distribution(first, second, statistic, n_resamples=draws, seed=seed)
         resampled = Resampled(
             value,
             distribution,
@@ -144,7 +143,11 @@ def bootstrap_two_sample(
             lambda: two_sample_jackknife(first, second, function),
             units=min(len(first), len(second)),
         )
-        estimate = rescaled(bootstrap_interval(resampled, confidence=confidence, method=method), exponent)
+        if chosen:
+            estimate = bootstrap_interval(resampled, confidence=confidence, method=method)
+        else:
+            estimate = t_interval(resampled, confidence=confidence)
+        estimate = rescaled(estimate, exponent)
     smallest = min(len(first), len(second))
     return _remark_few(estimate, smallest) if chosen else _without_width(estimate, smallest)
 
@@ -253,6 +256,18 @@ def _of_its_own(values: Array, statistic: Statistic, confidence: float, n_resamp
     if isinstance(statistic, str) and statistic == "median":
         return median_interval(values, confidence=confidence)
     return None
+
+
+def _of_two_samples(function: Callable[..., Any]) -> Callable[..., Estimate] | None:
+    """The same of two samples."""
+    from lm_audit.stats.means.mean_difference import studentised_difference
+    from lm_audit.stats.ranking.average_precision import pr_interval
+
+    if function is mean_difference:
+        return lambda *groups, **options: studentised_difference(*groups, **options).difference
+    if function is auc_of:
+        return lambda *groups, confidence, **_: roc_auc(*groups, confidence=confidence)
+    return pr_interval if function is average_precision_of else None
 
 
 def _without_width(estimate: Estimate, smallest: int | None = None) -> Estimate:
