@@ -20,6 +20,8 @@ from lm_audit.models import load_model
 from lm_audit.models.checks.make import _tell_dead_norms
 from lm_audit.models.checks.stored_buffers import tell_buffers
 from lm_audit.models.checks.weights_fit import check_finite
+from lm_audit.models.text.byte_tokenizer import byte_tokenizer
+from tests.models.architectures import architecture
 from tests.models.pretrained import llama
 from tests.models.scoring.small_models import small_module
 from tests.models.small_models import edit_json, save_small_llama, small_llama
@@ -125,6 +127,20 @@ def test_a_shard_that_lacks_a_tensor(folder: Path) -> None:
     kept = {key: name for key, name in places.items() if "k_proj" not in key}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": kept}))
     with pytest.raises(ModelError, match=r"missing: model.layers.0.self_attn.k_proj"):
+        load_model(folder, device="cpu")
+
+
+@pytest.mark.parametrize(("spoil", "says"), [("gone", "got size 3"), ("short", r"\[7, 64\] at entry 3")])
+def test_an_expert_that_is_not_whole(tmp_path: Path, spoil: str, says: str) -> None:
+    """transformers stacks experts as it reads them; its table was cut before the name, behind a line of dashes."""
+    folder, name = tmp_path / "experts", "model.layers.1.block_sparse_moe.experts.3.w3.weight"
+    architecture("mixtral").save_pretrained(folder)
+    byte_tokenizer(128).save_pretrained(folder)
+    weights = load_file(folder / "model.safetensors")
+    whole = weights.pop(name)
+    save_file(weights | ({name: whole[:7]} if spoil == "short" else {}), folder / "model.safetensors", {"format": "pt"})
+
+    with pytest.raises(ModelError, match=rf"model\.layers\.1\.mlp\.experts\.gate_up_proj \(MISSING\).*{says}"):
         load_model(folder, device="cpu")
 
 

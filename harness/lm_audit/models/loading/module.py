@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -230,12 +231,21 @@ def _read(
         except HarnessError:
             raise
         except Exception as error:  # configs of wrong values fail wherever a class first computes with them
-            told = "; ".join(one_line(text) for text in heard.messages if "LOAD REPORT" in text)
+            told = "; ".join(_rows(text) for text in heard.messages if "LOAD REPORT" in text)
             what = f"{_where(name, checkpoint.folder)}: transformers cannot load it: {described(error)}"
             if named := _named_by(error, checkpoint.config):
                 what += f"; config.json has it as {listed(named)}"
             raise ModelError(f"{what}; {told}" if told else what) from error
     return module, report, heard
+
+
+def _rows(report: str) -> str:
+    """The tensors of transformers' table of those that did not fit, and what went wrong with them."""
+    lines = report.splitlines()
+    rows = [found for line in lines if (found := re.match(r"(\S+) +\| +([A-Z]+)\b", line))]
+    errors = [line for line in lines if re.match(r"(\w*Error|Error): ", line)]
+    names = dict.fromkeys(f"{row[1]} ({row[2]})" for row in rows)
+    return "; ".join([listed(list(names)), *map(one_line, dict.fromkeys(errors[:3]))])
 
 
 def _check_rotation(module: CausalModule, checkpoint: Checkpoint) -> None:
