@@ -6,15 +6,17 @@ python benchmarks/coverage_few.py --runs 1000
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "harness"))
 
 import numpy as np
 from coverage_rows import RESAMPLES, Limits, Row, markdown, rate_rows
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from lm_audit.stats import bootstrap_clustered, crossed_contrast, mean_interval, roc_auc, tpr_at_fpr
 
@@ -82,14 +84,17 @@ def ranking(runs: int) -> Iterator[Row]:
                 return {"roc_auc": within(roc_auc(rng.normal(shift, size=m), rng.normal(size=n)), auc)}
 
             yield from rate_rows(f"AUC {auc}, {members} members, {controls} controls", 0.95, runs, area)
+    tails: dict[str, Any] = {"": norm, ", t of 2": t(2), ", t of 3": t(3)}
     for members, controls, fpr in (
         (50, 200, 0.01),
         (20, 100, 0.05),
         (100, 200, 0.05),
+        (200, 400, 0.01),
+        (300, 100, 0.05),
         (50, 1000, 0.001),
         (200, 1000, 0.001),
     ):
-        for shift in (0.5, 1.5, 3.0):
+        for shift, (tail, law) in itertools.product((0.5, 1.5, 3.0), tails.items()):
 
             def rate(
                 rng: np.random.Generator,
@@ -98,12 +103,14 @@ def ranking(runs: int) -> Iterator[Row]:
                 n: int = controls,
                 fpr: float = fpr,
                 shift: float = shift,
+                law: Any = law,
             ) -> dict[str, bool]:
-                found = tpr_at_fpr(rng.normal(shift, size=m), rng.normal(size=n), str(fpr))
-                return {"tpr_at_fpr": within(found, float(norm.sf(norm.ppf(1 - fpr) - shift)))}
+                scores, others = (law.rvs(size=size, random_state=rng) for size in (m, n))
+                found = tpr_at_fpr(shift + scores, others, str(fpr))
+                return {"tpr_at_fpr": within(found, float(law.sf(law.isf(fpr) - shift)))}
 
             yield from rate_rows(
-                f"TPR at {fpr:.1%} FPR, shift {shift}, {members} members, {controls} controls", 0.95, runs, rate
+                f"TPR at {fpr:.1%} FPR, shift {shift}{tail}, {members} members, {controls} controls", 0.95, runs, rate
             )
 
 

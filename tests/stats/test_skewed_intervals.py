@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from lm_audit.stats import (
     clustered_mean,
@@ -160,3 +160,14 @@ def test_a_threshold_among_tied_scores_may_be_the_next_one(members: int, control
         found = tpr_at_fpr(own, others, fpr)
         held.append(present(found.low) - 1e-9 <= truth <= present(found.high) + 1e-9)
     assert np.mean(held) >= 0.93
+
+
+@pytest.mark.parametrize("freedom", [2, 3])
+def test_a_threshold_in_a_heavy_tail_is_covered(freedom: int) -> None:
+    """Five of 100 controls allowed: resampled thresholds lie at controls, the true one between or beyond (89 %)."""
+    rng, held = np.random.default_rng(6), []
+    truth = float(t.sf(t.isf(0.05, freedom) - 2, freedom))
+    for _ in range(400):
+        found = tpr_at_fpr(2 + rng.standard_t(freedom, 300), rng.standard_t(freedom, 100), 0.05)
+        held.append(present(found.low) <= truth <= present(found.high))
+    assert np.mean(held) >= 0.935

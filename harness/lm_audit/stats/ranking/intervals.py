@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from lm_audit.stats.inputs import Array, Integers
+from lm_audit.stats.inputs import Array
 from lm_audit.stats.shares.proportions import clopper_pearson
 
 
@@ -58,10 +58,6 @@ def expected_average_precision(members: int, total: int) -> float:
     return (members - 1) / (total - 1) * (1 - harmonic / total) + harmonic / total
 
 
-FEW_ALLOWED = 4
-"""False positives from which on resampled thresholds reach the true one: that no control lies above it has then less
-than 2.5 % chance."""
-
 _TAIL = 20
 """Highest controls from whose spacing the threshold beyond all of them is told."""
 
@@ -70,27 +66,46 @@ def tpr_limits(members: Array, controls: Array, fpr: float, allowed: int, confid
     """Limits of the TPR at the threshold that ``fpr`` of all controls would pass, ``allowed`` of these; both sides are
     samples.
 
-    With four or more allowed: the bootstrap's percentiles (both sides resampled; computed exactly), or those of Clopper
-    and Pearson at the threshold as it is where they reach further. With one to three: theirs at the thresholds between
-    which the true one lies with 90 %: order statistics, or beyond the highest control the highest plus what an
-    exponential tail adds, or the widest gap between the highest where these are tied. Where the control at the
-    threshold is tied with another, whatever is allowed, the same: the true threshold is then one of few values, and
-    resamples often hold one of them only. With none allowed: at the threshold as it is.
+    How many controls lie above the true threshold is binomial, and so it is known with what chance it lies between any
+    two of them. The limits are Clopper and Pearson's, averaged over these places and over both ends of each; above all
+    controls it lies no further than an exponential tail would put it. Where the control at the threshold is tied with
+    another, the true threshold is one of few values: the limits are then those at the highest and the lowest that it
+    may be with 90 %. With none allowed: at the threshold as it is.
     """
     m, n = len(members), len(controls)
     ordered = np.sort(controls)[::-1]
-    if 0 < allowed < n and (allowed < FEW_ALLOWED or ordered[allowed] in ordered[allowed - 1 : allowed + 2 : 2]):
-        low, high = (
-            clopper_pearson(int((members > end).sum()), m, confidence) for end in _thresholds(ordered, fpr * n)
-        )
-        assert low.low is not None and high.high is not None
-        return low.low, high.high
-    detected = (members[None, :] > ordered[:, None]).sum(axis=1)
-    at = clopper_pearson(int(detected[min(allowed, n - 1)]) if allowed < n else m, m, confidence)
-    assert at.low is not None and at.high is not None
-    if allowed == 0 or allowed >= n:
-        return at.low, at.high
-    return _resampled_limits(detected, m, allowed, confidence, (at.low, at.high))
+    if 0 < allowed < n and ordered[allowed] not in ordered[allowed - 1 : allowed + 2 : 2]:
+        low, high = _averaged_limits(members, ordered, fpr, confidence)
+        at = float((members > ordered[allowed]).mean())
+        return min(low, at), max(high, at)
+    ends = _thresholds(ordered, fpr * n) if 0 < allowed < n else [float(ordered[0]) if not allowed else -math.inf] * 2
+    least, most = (clopper_pearson(int((members > end).sum()), m, confidence) for end in ends)
+    assert least.low is not None and most.high is not None
+    return least.low, most.high
+
+
+def _averaged_limits(members: Array, ordered: Array, fpr: float, confidence: float) -> tuple[float, float]:
+    from scipy.optimize import brentq
+    from scipy.special import betainc
+    from scipy.stats import binom
+
+    m, n = len(members), len(ordered)
+    above = np.arange(int(binom.isf(1e-6, n, fpr)) + 1)
+    chances = binom.pmf(above, n, fpr) / binom.cdf(above[-1], n, fpr) / 2
+    with np.errstate(over="ignore"):
+        # Beyond all controls in 95 % of the cases in which it is.
+        furthest = ordered[0] + _scale(ordered) * math.log1p(-math.log(0.05) / (fpr * n))
+    places = np.concatenate([[furthest], ordered[above[:-1]], ordered[np.minimum(above, n - 1)]])
+    found = (members[None, :] > places[:, None]).sum(axis=1)
+    chances, tail = np.concatenate([chances, chances]), (1 - confidence) / 2
+
+    def least(share: float) -> float:
+        return float(chances @ np.where(found > 0, betainc(np.maximum(found, 1), m - found + 1, share), 1.0)) - tail
+
+    def most(share: float) -> float:
+        return tail - float(chances @ np.where(found < m, 1 - betainc(found + 1, np.maximum(m - found, 1), share), 1.0))
+
+    return brentq(least, 0, 1) if least(0) < 0 else 0.0, brentq(most, 0, 1) if most(1) > 0 else 1.0
 
 
 def _thresholds(ordered: Array, expected: float) -> tuple[float, float]:
@@ -102,28 +117,15 @@ def _thresholds(ordered: Array, expected: float) -> tuple[float, float]:
     lowest = float(ordered[min(last, len(ordered) - 1)])
     if first >= 1:
         return float(ordered[first - 1]), lowest
-    tail = min(_TAIL, len(ordered) - 1)
     with np.errstate(over="ignore"):
-        scale = float((ordered[:tail] - ordered[tail]).mean()) if tail else 0.0
-        beyond = scale * max(0.0, math.log(-math.log(0.05) / expected))
-        gaps = -np.diff(ordered[: tail + 1])
+        beyond = _scale(ordered) * max(0.0, math.log(-math.log(0.05) / expected))
+        gaps = -np.diff(ordered[: _TAIL + 1])
         if (gaps == 0).any():
             beyond = max(beyond, float(gaps.max()))
     return float(ordered[0]) + beyond, lowest
 
 
-def _resampled_limits(
-    detected: Integers, m: int, allowed: int, confidence: float, at: tuple[float, float]
-) -> tuple[float, float]:
-    from scipy.stats import binom
-
-    # The threshold of a resample is at most the i-th largest control where more than ``allowed`` draws are among these.
-    n = len(detected)
-    reached = binom.sf(allowed, n, np.arange(1, n + 1) / n)
-    weights = np.diff(np.concatenate([[0.0], reached]))
-    used = weights > 1e-12
-    counts = np.arange(m + 1)
-    spread = np.cumsum((weights[used, None] * binom.pmf(counts, m, detected[used, None] / m)).sum(axis=0))
-    tail = (1 - confidence) / 2
-    low_share, high_share = (int(np.searchsorted(spread, share)) / m for share in (tail, 1 - tail))
-    return min(at[0], low_share), max(at[1], min(1.0, high_share))
+def _scale(ordered: Array) -> float:
+    """The mean by which the highest controls lie above the last of them, that of an exponential tail."""
+    tail = min(_TAIL, len(ordered) - 1)
+    return float((ordered[:tail] - ordered[tail]).mean()) if tail else 0.0
