@@ -16,6 +16,7 @@ import numpy as np
 from lm_audit.audits.metric_info import ANY, Range, metric_info
 from lm_audit.errors import HarnessError
 from lm_audit.evidence import Evidence
+from lm_audit.sources.clusters import clusterings
 from lm_audit.sources.evaluation import gathered
 from lm_audit.sources.opinion.chance_levels import chance_level
 from lm_audit.sources.opinion.reach import reach_of, reported_reach
@@ -23,6 +24,7 @@ from lm_audit.sources.recomputing import recompute
 from lm_audit.sources.record import MetricSource, Where
 from lm_audit.sources.statistics import STATISTICS
 from lm_audit.sources.units import RowTable
+from lm_audit.stats.covering import independent_units
 from lm_audit.stats.estimate import Estimate
 
 SHORTEST, LONGEST = 0.72, 1.4
@@ -89,6 +91,7 @@ def misreported(
         try:
             faults += _wrong_value(name, estimate, source, table)
             faults += _wrong_count(name, estimate, source, table)
+            faults += _wrong_units(name, estimate, source, table)
             faults += _wrong_reach(name, estimate, source, table, limit)
         except ENDED as error:
             faults.append(f"{name}: its source does not fit its rows ({type(error).__name__}: {error})")
@@ -193,6 +196,24 @@ def _wrong_count(name: str, estimate: Estimate, source: MetricSource, table: Row
     if estimate.n in counted:
         return []
     return [f"{name} is said to rest on {estimate.n} items, its rows hold {units}"]
+
+
+def _wrong_units(name: str, estimate: Estimate, source: MetricSource, table: RowTable) -> list[str]:
+    """An interval that is said to rest on other independent units than the clusters of its rows: those of the smaller
+    of two sides, or those that hold answers.
+    """
+    told, options = independent_units(estimate), source.options
+    if source.statistic not in STATISTICS or estimate.low is None or told is None:
+        return []
+    units = gathered(source, table)
+    sides = [units.mask(options[side]) for side in ("members", "controls", "first", "second") if side in options]
+    if sides and "tier" in options:
+        sides[0] &= units.mask(options["tier"])
+    answers = options.get("denominator", options.get("weight"))
+    held = units.mask({}) if answers is None else units.numbers(answers) > 0
+    factors = clusterings(source, units)[:2]
+    known = min(len(set(factor.codes[side & held])) for factor in factors for side in sides or [held])
+    return [] if told == known else [f"{name} is said to rest on {told} independent units, its rows hold {known}"]
 
 
 def _wrong_reach(name: str, estimate: Estimate, source: MetricSource, table: RowTable, limits: Range) -> list[str]:
