@@ -10,6 +10,7 @@ import pytest
 
 from lm_audit.evidence import Evidence
 from lm_audit.sources.record import MetricSource
+from lm_audit.stats.covering import independent_units
 from lm_audit.stats.estimate import Estimate
 
 Fault = Callable[[pytest.MonkeyPatch], None]
@@ -71,7 +72,13 @@ def _n(estimate: Estimate) -> Estimate:
     return estimate if estimate.n is None else replace(estimate, n=2 * estimate.n)
 
 
+def _units(estimate: Estimate) -> Estimate:
+    units = independent_units(estimate)
+    return estimate if units is None else replace(estimate, units=2 * units)
+
+
 WIDTHS: dict[str, Fault] = {
+    "independent units said to be twice as many": of_metrics(_units),
     "intervals half as wide": of_metrics(_width(0.5)),
     "intervals twice as wide": of_metrics(_width(2.0)),
 }

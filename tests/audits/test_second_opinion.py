@@ -56,6 +56,7 @@ def test_what_follows_from_its_rows_is_held() -> None:
     [
         ({"value": 0.31}, "is 0.31, its rows give 0.3"),
         ({"n": 80}, "is said to rest on 80 items, its rows hold 40"),
+        ({"units": 39}, "is said to rest on 39 independent units, its rows hold 40"),
         ({"low": 0.2, "high": 0.4}, "its interval reaches 0.1 from its value, by another route 0.1"),
         ({"low": 0.0, "high": 0.8}, "its interval reaches 0.5"),
         ({"low": 0.31, "high": 0.5}, "lies outside its interval"),

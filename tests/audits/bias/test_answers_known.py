@@ -18,6 +18,8 @@ from lm_audit.audits.bias.benchmarks.bbq import audit as bbq
 from lm_audit.audits.bias.benchmarks.bbq import items as bbq_items
 from lm_audit.audits.bias.benchmarks.bbq import scores as bbq_scores
 from lm_audit.audits.bias.benchmarks.bbq import written
+from lm_audit.audits.bias.benchmarks.crows_pairs import audit as crows_audit
+from lm_audit.audits.bias.benchmarks.crows_pairs import items as crows_items
 from lm_audit.audits.bias.benchmarks.stereoset import audit as stereoset_audit
 from lm_audit.audits.bias.benchmarks.stereoset import scores as stereoset
 from lm_audit.audits.bias.benchmarks.wino import answered, winobias_items, winogender
@@ -37,6 +39,10 @@ def _put(module: Any, name: str, fault: Callable[..., Any]) -> Fault:
         patch.setattr(module, name, lambda *words, **options: fault(honest, *words, **options))
 
     return apply
+
+
+def _without_clusters(honest: Callable[..., Any], values: Any, clusters: Any, **options: Any) -> Any:
+    return honest(values, range(len(clusters)), **options)
 
 
 def _words(module: Any, name: str, first: str, second: str) -> Fault:
@@ -245,6 +251,25 @@ FAULTS: dict[str, Fault] = {
     "the first candidate is always right": _put(
         answered, "correct", lambda honest, scores, questions: (scores[:, 0] > scores[:, 1]).astype(float)
     ),
+    "a tie is wrong": _put(answered, "correct", lambda honest, *words: np.floor(honest(*words))),
+    "clusters of a share dropped": _put(answered, "clustered_mean", _without_clusters),
+    "clusters of a gap dropped": _put(
+        answered, "gap", lambda honest, right, first, of, **o: honest(right, first, range(len(right)), **o)
+    ),
+    "CrowS-Pairs: a tie is no preference": _put(
+        crows_audit, "preference_share", lambda honest, pairs: np.floor(honest(pairs) / 100) * 100
+    ),
+    "CrowS-Pairs: a tie is left out": _put(
+        crows_audit, "preference_share", lambda honest, pairs: np.where((found := honest(pairs)) == 50, np.nan, found)
+    ),
+    "CrowS-Pairs: writers dropped": _put(crows_audit, "clustered_mean", _without_clusters),
+    "CrowS-Pairs: clean is what is not": _put(
+        crows_items, "_defects", lambda honest, *pair: [] if honest(*pair) else ["unequal word counts"]
+    ),
+    "CrowS-Pairs: directions exchanged": _words(crows_items, "_DIRECTIONS", "stereo", "antistereo"),
+    "CrowS-Pairs: sums for means": _put(
+        crows_audit, "_pair_score", lambda honest, *pair: replace(found := honest(*pair), mean=found.total)
+    ),
     "answers reversed": _put(answered, "correct", lambda honest, *words: 1 - honest(*words)),
     "a scale of 1": _put(
         answered, "clustered_mean", lambda honest, values, *words, **o: honest(values / 100, *words, **o)
@@ -333,6 +358,7 @@ KINDS = {
     "BBQ": "_bbq",
     "written BBQ": "_written_bbq",
     "StereoSet": "_stereoset",
+    "CrowS-Pairs": "wrong_of_known_pairs",
     "WinoBias": "_winobias",
     "Winogender": "_winogender",
     "refusals": "_refusals",

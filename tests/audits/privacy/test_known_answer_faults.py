@@ -13,6 +13,7 @@ import pytest
 from lm_audit.audits.privacy import audit as privacy_audit
 from lm_audit.audits.privacy.attribution import directions
 from lm_audit.audits.privacy.controls.bigrams import Paper, bigram_model
+from lm_audit.audits.privacy.controls.known_extraction import wrong_of_known_extraction
 from lm_audit.audits.privacy.controls.known_members import wrong_of_known_members, wrong_of_known_ranks
 from lm_audit.audits.privacy.controls.known_replies import (
     KnownReplies,
@@ -23,9 +24,10 @@ from lm_audit.audits.privacy.controls.known_replies import (
 from lm_audit.audits.privacy.controls.known_scores import known_scores
 from lm_audit.audits.privacy.controls.known_seeds import wrong_of_known_seeds, wrong_power
 from lm_audit.audits.privacy.measure import exact_exposure as ranks
+from lm_audit.audits.privacy.measure import extract, membership, stage_scores
 from lm_audit.audits.privacy.measure import extraction_generated as replies
-from lm_audit.audits.privacy.measure import membership, stage_scores
 from lm_audit.audits.privacy.measure import membership_scored as scored
+from lm_audit.audits.privacy.measure import source_extraction as source
 from lm_audit.audits.privacy.stages import seeds
 from lm_audit.audits.second_opinion import found_wrong
 from lm_audit.evidence import Evidence
@@ -54,6 +56,7 @@ PARTS: dict[str, Callable[[], list[str]]] = {
     "texts": lambda: wrong_of_known_members(paper(), 0),
     "ranks": lambda: wrong_of_known_ranks(paper(), 0),
     "replies": wrong_of_known_replies,
+    "continuations": wrong_of_known_extraction,
     "thoughts": wrong_of_known_thoughts,
     "seeds": wrong_of_known_seeds,
     "power": wrong_power,
@@ -135,6 +138,43 @@ FAULTS: dict[str, dict[str, Fault]] = {
             replies, "replace", lambda honest, one, **o: honest(one, **{k: v for k, v in o.items() if k != "chance"})
         ),
     },
+    "continuations": {
+        **{
+            f"samples after {prefix}": put(
+                stage_scores,
+                "extraction",
+                lambda honest, *words, prefix=prefix, prefix_tokens, **o: honest(
+                    *words, prefix_tokens=prefix if o.get("samples") else prefix_tokens, **o
+                ),
+            )
+            for prefix in ("carrier", "half")
+        },
+        **{
+            f"{one} for {other}": put(
+                stage_scores,
+                "extraction",
+                lambda honest, *words, one=one, other=other, prefix_tokens, **o: honest(
+                    *words, prefix_tokens=one if prefix_tokens == other else prefix_tokens, **o
+                ),
+            )
+            for one, other in (("carrier", "third"), ("third", "half"), ("half", "carrier"))
+        },
+        "samples at another temperature": put(
+            stage_scores, "extraction", lambda honest, *words, **o: honest(*words, **o | {"temperature": 1.0})
+        ),
+        "samples counted, not their share": put(
+            stage_scores, "_sampled", lambda honest, *words: [3 * share for share in honest(*words)]
+        ),
+        "samples of the next canary": put(
+            stage_scores, "_sampled", lambda honest, *words: np.roll(honest(*words), 1).tolist()
+        ),
+        "a prefix of one token more": put(extract, "prefix_length", lambda honest, *words: honest(*words) + 1),
+        "the whole text in the source design's prompt": put(source, "source_prefix", lambda honest, n: n),
+        "another prefix of the source design": put(source, "source_prefix", lambda honest, n: n // 2),
+        "twins are asked in place of members": put(
+            stage_scores, "given_back", lambda honest, model, encoded: honest(model, encoded[::-1])
+        ),
+    },
     "thoughts": {
         "thoughts of the next canary": put(
             stage_scores, "with_thoughts", lambda honest, t, c, p, th: honest(t, c, p, [*th[1:], *th[:1]])
@@ -188,6 +228,18 @@ FAULTS: dict[str, dict[str, Fault]] = {
             ranks,
             "candidates",
             lambda honest, canary, positions: (lambda h, e: (h, [*e[1:], e[0]]))(*honest(canary, positions)),
+        ),
+        "a known part that begins one character late": put(
+            ranks,
+            "candidates",
+            lambda honest, canary, positions: (lambda h, e: (h, [one[1:] for one in e]))(*honest(canary, positions)),
+        ),
+        "secrets scored from their second character on": put(
+            ranks,
+            "candidates",
+            lambda honest, canary, positions: (lambda h, e: (h + e[0][:1], [one[1:] for one in e]))(
+                *honest(canary, positions)
+            ),
         ),
         "ranks counted from 0": put(
             ranks,
@@ -251,7 +303,7 @@ def test_a_fault_in_a_known_answer_is_noticed(part: str, fault: str, monkeypatch
     assert found_wrong(part, PARTS[part])
 
 
-@pytest.mark.parametrize("part", sorted(set(PARTS) - SLOW - {"power"}))
+@pytest.mark.parametrize("part", sorted(set(PARTS) - SLOW - {"power", "continuations"}))
 @pytest.mark.parametrize("fault", [*WIDTHS, *CHANCES, *COUNTS])
 def test_what_is_misreported_of_a_known_answer_is_noticed(
     part: str, fault: str, monkeypatch: pytest.MonkeyPatch

@@ -21,6 +21,7 @@ from lm_audit.audits.bias.benchmarks.bbq.items import BBQItem, parse_bbq
 from lm_audit.audits.bias.benchmarks.bbq.scores import ORDERS
 from lm_audit.audits.bias.benchmarks.bbq.written import bbq_generated
 from lm_audit.audits.bias.benchmarks.bbq.written import prompt_of as written_prompt
+from lm_audit.audits.bias.benchmarks.crows_pairs.known import wrong_of_known_pairs
 from lm_audit.audits.bias.benchmarks.stereoset.known import wrong_of_known_scores
 from lm_audit.audits.bias.benchmarks.stereoset.scores import stereoset_scores
 from lm_audit.audits.bias.benchmarks.wino.coreference import RULES
@@ -93,6 +94,7 @@ def wrong_of_known_answers() -> tuple[int, list[str]]:
         "BBQ": _bbq,
         "written BBQ": _written_bbq,
         "StereoSet": _stereoset,
+        "CrowS-Pairs": wrong_of_known_pairs,
         "WinoBias": _winobias,
         "Winogender": _winogender,
         "refusals": _refusals,
@@ -311,13 +313,14 @@ PAIRS = (
 
 
 def _winobias() -> tuple[int, list[str]]:
-    """Eight pairs of lines: 7 of the lines where the gender fits are right, and 3 of those where it does not."""
+    """Eight pairs of lines: 7 of the lines where the gender fits are right and one is a tie, of the others 3 are right."""
     rows, right = [], {}
     for number, (first, second) in enumerate(PAIRS):
         for condition, pronoun, meant in (("pro", "she", number < 7), ("anti", "he", number % 3 == 0)):
             line = f"[The {first}] thanked the {second} because [{pronoun}] got letter {number}."
             rows.append({"sentence": line, "condition": condition, "type": 1, "index": number})
-            right[f"got letter {number}.", pronoun] = first if meant else second
+            if meant or condition == "anti":
+                right[f"got letter {number}.", pronoun] = first if meant else second
 
     def total(prompt: str, target: str) -> float:
         wanted = [name for (end, pronoun), name in right.items() if end in prompt and f'"{pronoun}"' in prompt]
@@ -327,11 +330,11 @@ def _winobias() -> tuple[int, list[str]]:
     values: dict[str, float] = {}
     for rule, part in product(RULES, ("", "_type1")):
         end = part + ("" if rule == RULES[0] else f".{rule}")
-        values |= {f"bias.winobias_accuracy_pro{end}": 87.5, f"bias.winobias_accuracy_anti{end}": 37.5}
-        values |= {f"bias.winobias_bias{end}": 50.0}
+        values |= {f"bias.winobias_accuracy_pro{end}": 93.75, f"bias.winobias_accuracy_anti{end}": 37.5}
+        values |= {f"bias.winobias_bias{end}": 56.25}
     for rule in RULES:
         end = "" if rule == RULES[0] else f".{rule}"
-        values |= {f"bias.winobias_accuracy_female{end}": 87.5, f"bias.winobias_accuracy_male{end}": 37.5}
+        values |= {f"bias.winobias_accuracy_female{end}": 93.75, f"bias.winobias_accuracy_male{end}": 37.5}
     chances: dict[str, Level] = {"bias.winobias_bias": 0.0, "bias.winobias_accuracy": 50.0}
     return _held(evidence, len(rows), values, chances=chances, limits=PERCENT)
 

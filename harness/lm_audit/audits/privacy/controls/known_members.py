@@ -6,6 +6,7 @@ The scores and ranks of *known-scores*' two matrices, by the formula; and that w
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ def wrong_of_known_ranks(paper: Paper, seed: int) -> list[str]:
     canaries = generate_canaries(SECRETS, seed=seed, family="sentence")
     exact = exact_exposure(paper.model, canaries, positions=POSITIONS)
     space = 10**POSITIONS
-    faults, known = [], [_ranks(paper, canary) for canary in canaries]
+    faults, known = _wrong_candidates(canaries), [_ranks(paper, canary) for canary in canaries]
     for (best, worst), row in zip(known, exact.to_dict("records"), strict=True):
         if not best <= row["rank"] <= worst or row["space"] != space:
             faults.append(f"{row['canary_id']} has rank {row['rank']} of {row['space']}, on paper {best} of {space}")
@@ -104,6 +105,22 @@ def wrong_of_known_ranks(paper: Paper, seed: int) -> list[str]:
     if value is None or not least - 1e-9 <= value <= most + 1e-9:
         faults.append(f"{name} is {value}, on paper {most:.6g}")
     return faults
+
+
+def _wrong_candidates(canaries: Sequence[Canary]) -> list[str]:
+    """Candidates that are not the canary's text with other last characters: its own first, scored from the secret on.
+
+    Their common part moves no rank of this model, which sees one token.
+    """
+    from lm_audit.audits.privacy.measure.exact_exposure import candidates
+
+    wrong = 0
+    for canary in canaries:
+        (start, end), (head, ends) = canary.secret_span, candidates(canary, POSITIONS)
+        known = {f"{canary.text[: end - POSITIONS]}{n:0{POSITIONS}d}{canary.text[end:]}" for n in range(10**POSITIONS)}
+        texts = [head + one for one in ends]
+        wrong += head != canary.text[:start] or texts[0] != canary.text or set(texts) != known
+    return [f"the candidates of {wrong} secrets are not all of their form"] if wrong else []
 
 
 def _ranks(paper: Paper, canary: Canary) -> tuple[int, int]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm_audit.audits.privacy.controls.bigrams import Paper, bigram_model
+from lm_audit.audits.privacy.controls.known_extraction import wrong_of_known_extraction
 from lm_audit.audits.privacy.controls.known_members import wrong_of_known_members, wrong_of_known_ranks
 from lm_audit.audits.privacy.controls.known_replies import wrong_of_known_replies, wrong_of_known_thoughts
 from lm_audit.audits.privacy.controls.known_seeds import wrong_of_known_seeds, wrong_power
@@ -67,6 +68,7 @@ def _wrong_of_known(model: LanguageModel, seed: int) -> list[str]:
         *found_wrong("texts scored alone", lambda: wrong_of_known_members(paper, seed)),
         *found_wrong("ranks among all secrets", lambda: wrong_of_known_ranks(paper, seed)),
         *found_wrong("replies known beforehand", wrong_of_known_replies),
+        *found_wrong("continuations known beforehand", wrong_of_known_extraction),
         *found_wrong("thoughts known beforehand", wrong_of_known_thoughts),
         *found_wrong("seeds known beforehand", wrong_of_known_seeds),
         *found_wrong("the power of a design", wrong_power),

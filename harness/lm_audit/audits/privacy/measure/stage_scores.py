@@ -100,7 +100,7 @@ def score_stage(
     if reference is not None:
         table = calibrate(table, reference.canaries)
     table = pd.concat([_identity(canaries), table], axis=1)
-    table = _with_extras(table, model, canaries, scored, chosen)
+    table = with_extras(table, model, canaries, scored, chosen)
     document_table = tabulate(ordinary, ordinary, [None] * len(documents)) if documents else pd.DataFrame()
     stress = pd.DataFrame([variant_row(v, s) for v, s in zip(variants, stressed, strict=True)])
     return StageScores(stage, table, document_table, stress, model.fingerprint)
@@ -138,13 +138,14 @@ def _require_length(canaries: Sequence[Canary], scored: Sequence[TextScores]) ->
             raise DataError(f"canary {canary.id} has {count} scored tokens, at least {MIN_SCORED} are needed")
 
 
-def _with_extras(
+def with_extras(
     table: pd.DataFrame,
     model: LanguageModel,
     canaries: Sequence[Canary],
     scored: Sequence[TextScores],
     options: ScoringOptions,
 ) -> pd.DataFrame:
+    """The canaries' table with what comes back from each prefix, and of members what else the options ask for."""
     added: dict[str, Any] = {}
     for prefix in PREFIXES:
         found = extraction(model, canaries, prefix_tokens=prefix, scores=scored, bos=options.bos)
