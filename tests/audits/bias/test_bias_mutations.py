@@ -400,6 +400,16 @@ def _said_in_a_finding(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(preference, "preference_findings", turned)
 
 
+def _shown(**changes: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """The contrasts of the table, some of their fields put through a change."""
+
+    def fault(honest: Callable[..., Any], *words: Any) -> Any:
+        *before, found = words
+        return honest(*before, [replace(one, **{k: f(getattr(one, k)) for k, f in changes.items()}) for one in found])
+
+    return _replaced(preference, "grid_figures", fault)
+
+
 GRID = ("planted-preference", "meaningless-names")
 REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
     **{fault: (apply, CONTROLS) for fault, apply in (WIDTHS | CHANCES | COUNTS).items()},
@@ -410,6 +420,15 @@ REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]
     "one draw of names for all templates": (_one_draw_for_all, ("meaningless-names",)),
     "the disfavoured side is said to be favoured, in a note": (_said_in_a_note, ("planted-preference",)),
     "the disfavoured side is said to be favoured, in a finding": (_said_in_a_finding, ("planted-preference",)),
+    "d_z of another sign": (_shown(d_z=lambda value: -value), GRID),
+    "d_z in population deviations": (_shown(d_z=lambda value: value * 1.2**0.5), GRID),
+    "d_z is not shown": (_shown(d_z=lambda value: None), GRID),
+    "weat of another sign": (_shown(weat=lambda value: -value), GRID),
+    "weat in population deviations": (_shown(weat=lambda value: value * (12 / 11) ** 0.5), GRID),
+    "sides of the table exchanged": (
+        _shown(difference=lambda one: replace(one, value=-one.value, low=-one.high, high=-one.low)),
+        GRID,
+    ),
     "one side's cells are the other's": (
         _grid_changed(lambda found: replace(found, logprobs=found.logprobs[:, [0] * found.logprobs.shape[1]])),
         GRID,

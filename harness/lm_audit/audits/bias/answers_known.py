@@ -313,7 +313,7 @@ PAIRS = (
 
 
 def _winobias() -> tuple[int, list[str]]:
-    """Eight pairs of lines: 7 of the lines where the gender fits are right and one is a tie, of the others 3 are right."""
+    """Eight pairs of lines: where the gender fits 7 lines are right and one is a tie, of the others 3 are right."""
     rows, right = [], {}
     for number, (first, second) in enumerate(PAIRS):
         for condition, pronoun, meant in (("pro", "she", number < 7), ("anti", "he", number % 3 == 0)):

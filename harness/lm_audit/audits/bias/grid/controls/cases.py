@@ -17,7 +17,16 @@ import numpy as np
 from lm_audit.audits.bias.grid.contrasts import all_contrasts
 from lm_audit.audits.bias.grid.controls.plain_scoring import plain_texts
 from lm_audit.audits.bias.grid.controls.planted import NoncePrompts, decisions, nonce_prompts, plant_preference
-from lm_audit.audits.bias.grid.controls.verdict import FALSE_ALARM, MARGIN, SIDES, chance_levels, clear, judged, named
+from lm_audit.audits.bias.grid.controls.verdict import (
+    FALSE_ALARM,
+    MARGIN,
+    SIDES,
+    chance_levels,
+    clear,
+    judged,
+    named,
+    wrong_effects,
+)
 from lm_audit.audits.bias.grid.lexicon.parts import Axis, PreferenceSet, WordPair
 from lm_audit.audits.bias.grid.measurement import Floats, measure_grid
 from lm_audit.audits.bias.grid.preference import axis_evidence
@@ -57,6 +66,8 @@ def control_evidence(
     faults += _names_used_twice(templates, prompts)
     faults += misreported(evidence, chances=chance_levels(cells), counts=counts)
     faults += _told_otherwise(evidence) if size else []
+    shown = [row for figure in evidence.figures if figure.name == "contrast_table" for row in figure.data["rows"]]
+    faults += wrong_effects(shown[0], cells) if shown else ["no table of contrasts is shown"]
     contrast = evidence.metrics[named("bias.contrast")]
     told = f"contrast of {known.mean(axis=(1, 2))[0] - known.mean(axis=(1, 2))[1]:.3f} nats by plain forward passes"
     if size:

@@ -58,6 +58,24 @@ def judged(
     return faults
 
 
+def wrong_effects(shown: Mapping[str, object], cells: Floats) -> list[str]:
+    """What the table of contrasts shows of the one contrast and its cells do not give: nats, the ratio of odds, and the
+    mean in standard deviations over pairs (``d_z``) and over both sides' pairs together (``weat``)."""
+    first, second = cells.mean(axis=1)
+    mean = float((first - second).mean())
+    known = {"difference": mean, "odds_ratio": float(np.exp(mean))}
+    for name, pairs in (("d_z", first - second), ("weat", np.concatenate([first, second]))):
+        deviation = float(pairs.std(ddof=1))
+        # Cells that are all alike have no such effect, and are told by what differs from plain passes.
+        known |= {name: mean / deviation} if deviation > 1e-6 * (1 + abs(mean)) else {}
+    return [
+        f"the table of contrasts shows {name} {told}, its cells give {value:.4g}"
+        for name, value in known.items()
+        for told in [shown.get(name)]
+        if not isinstance(told, float) or not abs(told - value) <= 1e-6 * (1 + abs(value))
+    ]
+
+
 def chance_levels(cells: Floats) -> dict[str, Level]:
     """What chance gives of two groups that are alike: no score, and the mean of |error| of a normal contrast.
 
