@@ -121,6 +121,8 @@ def test_half_of_the_factors_of_longrope_is_refused(tmp_path: Path, own_cache: P
             },
         ),
         ({}, {"type": "none"}),
+        ({}, {"type": "none", "factor": 4.0}),
+        (rope("linear", factor=4.0), {"factor": 4.0}),
     ],
 )
 def test_rotary_scaling(tmp_path: Path, own_cache: Path, settings: dict[str, Any], stated: dict[str, Any]) -> None:
@@ -262,6 +264,7 @@ PIECES = {
     "llama-bpe": ["It", "'s", " ", "123", "45", ",", " DON", "'T", "\n\n", " ", " x", "2", " fooBar"],
     "qwen2": ["It", "'s", " ", "1", "2", "3", "4", "5", ",", " DON", "'T", "\n\n", " ", " x", "2", " fooBar"],
     "gpt-4o": ["It's", " ", "123", "45", ",", " DON'T", "\n\n", " ", " x", "2", " foo", "Bar"],
+    "kimi-k2": ["It's", " ", "123", "45", ",", " DON'T", "\n\n", " ", " x", "2", " foo", "Bar"],
     "deepseek-coder": [
         "It",
         "'",
@@ -291,6 +294,14 @@ def test_how_text_is_split(name: str) -> None:
     pieces = [TEXT[begin:end] for _, (begin, end) in pre_tokenizer(name).pre_tokenize_str(TEXT)]
 
     assert pieces == PIECES[name]
+
+
+def test_chinese_words_are_pieces_by_themselves() -> None:
+    """By the expression of Kimi's own tokenizer."""
+    text = "iPhone是2024年的 产品,カメラ/x!\n"
+    pieces = [text[begin:end] for _, (begin, end) in pre_tokenizer("kimi-k2").pre_tokenize_str(text)]
+
+    assert pieces == ["i", "Phone", "是", "202", "4", "年的", " ", "产品", ",カメラ", "/x", "!\n"]
 
 
 @pytest.mark.parametrize(
@@ -478,6 +489,14 @@ def test_a_setting_is_held_where_the_configuration_has_its_value(key: str, value
     good = next(iter(held.values())) != 20.0 and held != {"norm_topk_prob": False}
     with contextlib.nullcontext() if good else pytest.raises(ModelError, match=rf"gemma2\.{key}"):
         check_every_key(SimpleNamespace(**held), GgufHeader(metadata, {}), Path("a.gguf"))
+
+
+def test_factors_of_another_number(tmp_path: Path, own_cache: Path) -> None:
+    path = write_gguf(
+        tmp_path / "three.gguf", random_llama(), tensors={"rope_freqs.weight": np.ones(3, dtype=np.float32)}
+    )
+    with pytest.raises(ModelError, match=r"rope_freqs\.weight has 3 factors, and 4 pairs of dimensions are rotated"):
+        load_model(path, device="cpu")
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("inf")])

@@ -1,7 +1,8 @@
 """How byte-level BPE of a GGUF file splits text before it merges: llama.cpp's list of ``tokenizer.ggml.pre``.
 
 The names and what they stand for are those of llama.cpp's ``src/llama-vocab.cpp``. Each expression splits what the ones
-before it left; a match is a piece by itself.
+before it left; a match is a piece by itself. Where llama.cpp only comes near to a model's own expression (words within
+``fooBar``), the model's own is taken.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ def _modern(digits: str) -> tuple[str, ...]:
     return (rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_TAIL}",)
 
 
-def _cased(ending: str, digits: str) -> tuple[str, ...]:
-    """Words end where a capital follows a small letter."""
-    upper, lower = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+def _cased(ending: str, digits: str, *, han: bool = False) -> tuple[str, ...]:
+    """Words end where a capital follows a small letter; with ``han``, Chinese ones are pieces by themselves."""
+    without = r"&&[^\p{Han}]" if han else ""
+    upper, lower = (
+        rf"[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]",
+        rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]",
+    )
     start = r"[^\r\n\p{L}\p{N}]?"
     words = f"{start}{upper}*{lower}+{ending}|{start}{upper}+{lower}*{ending}"
-    return (rf"{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_TAIL}",)
+    first, behind = (r"\p{Han}+|", r"\r\n") if han else ("", r"\r\n/")
+    return (rf"{first}{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+[{behind}]*|{_TAIL}",)
 
 
 _THREES = _modern(r"\p{N}{1,3}")
@@ -51,6 +57,7 @@ _GROUPS: dict[tuple[str, ...], str] = {
     _SEED: "seed-coder",
     _cased("", r"\p{N}"): "tekken",
     _cased(f"{_ENDINGS}?", r"\p{N}{1,3}"): "gpt-4o llama4 kanana2 talkie minimax-m2",
+    _cased(f"{_ENDINGS}?", r"\p{N}{1,3}", han=True): "kimi-k2",
     _DEEPSEEK3: "deepseek-v3 hunyuan-dense joyai-llm",
     (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"): "deepseek-coder",
     (_PUNCTUATION, _GPT2, r"[0-9][0-9][0-9]"): "falcon",

@@ -168,7 +168,7 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
     if not isinstance(scale, int | float) or not 0 < scale < math.inf:
         raise ModelError(f"{path} scales rotary positions by {scale!r:.40}; a positive number is expected")
     held = [name for name in ROPE_TENSORS if name in header.tensors]
-    plain = kind in (None, "none") and scale == 1.0
+    plain = kind == "none" or (kind is None and scale == 1.0)  # llama.cpp: of no kind, whatever the factor
     share = header.of_model("rope.scaling.attn_factor")
     if not held and kind != "yarn" and share not in (None, 1.0):  # llama.cpp multiplies by it, whatever the kind
         raise ModelError(
@@ -191,7 +191,8 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
     if lacking and (kind == "longrope" or len(lacking) == 1):
         raise ModelError(f"{path} scales rotary positions by LongRoPE and lacks {lacking[0]}")
     if held and (plain or kind == "longrope"):
-        return _by_factors(header, held, context, original, lambda name: _positive(factors(name), name, path))
+        pairs = int(header.of_model("rope.dimension_count") or 0) // 2
+        return _by_factors(header, held, context, original, lambda name: _positive(factors(name), name, path, pairs))
     if not held and kind == "yarn":
         return _yarn(header, scale, original)
     if not held and kind in (None, "linear"):
@@ -208,7 +209,9 @@ def _refuse_lost_factors(header: GgufHeader, path: Path) -> None:
         )
 
 
-def _positive(values: list[float], name: str, path: Path) -> list[float]:
+def _positive(values: list[float], name: str, path: Path, pairs: int) -> list[float]:
+    if pairs and len(values) != pairs:
+        raise ModelError(f"{path}: {name} has {len(values)} factors, and {pairs} pairs of dimensions are rotated")
     bad = [value for value in values if not 0 < value < math.inf]
     if bad:
         raise ModelError(f"{path}: {name} holds {bad[0]!r}; it divides rotary frequencies by positive numbers")
