@@ -13,6 +13,7 @@ from lm_audit.audits.leakage import averages, memory
 from lm_audit.audits.leakage.controls.planted import made_up_items
 from lm_audit.audits.leakage.controls.several_files import SIZES, in_files, wrong_of_files
 from lm_audit.audits.leakage.half_option import completion, conditions, single_files
+from lm_audit.audits.leakage.half_option.variants import ORIGINAL
 from lm_audit.audits.leakage.items.benchmark import Benchmark
 from lm_audit.audits.leakage.orders import evidence as orders
 from lm_audit.audits.second_opinion import found_wrong
@@ -79,6 +80,17 @@ FAULTS: dict[str, Fault] = {
         single_files,
         "_largest",
         lambda honest, parts, *w: replace(honest(parts, *w), value=float(np.mean([p.mean() for p in parts]))),
+    ),
+    "least memorised options first": put(completion, "_most_alike", lambda honest, rows: honest(rows)[::-1]),
+    "most alike options first, whatever their length": put(
+        completion, "_most_alike", lambda honest, rows: honest([{**row, "truth": "a"} for row in rows])
+    ),
+    "gains over nothing": put(
+        completion,
+        "_most_alike",
+        lambda honest, rows: honest(
+            [row if row["condition"] == ORIGINAL else {**row, "edit_similarity": 0.0} for row in rows]
+        ),
     ),
     "smallest effect of one-sided tests": put(conditions, "power_paired_t", lambda honest, **o: honest(**o, level=0.1)),
     "unsorted questions are all": put(memory, "sorted_items", lambda honest, items: [False] * len(items)),

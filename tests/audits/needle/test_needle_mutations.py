@@ -209,6 +209,14 @@ def _shared(honest: Callable[..., Any], scores: Any, clusters: Any = None, **opt
 ANSWERS: Mapping[str, Fault] = {
     "any reference will do": _scorer("all", scores.score_any),
     "all references must be there": _scorer("any", lambda *words: float(scores.score_all(*words) == 1)),
+    "one of several references counts as one alone": _scorer(
+        "all", lambda text, references: scores.score_any(text, references) / len(references)
+    ),
+    "depths measured from the other end": _put(
+        known,
+        "wrong_places",
+        lambda honest, some: honest([replace(one, actual_position=100 - one.actual_position) for one in some]),
+    ),
     "words without borders": _scorer("boundary", scores.score_all),
     "borders where none are asked for": _scorer("all", scores.score_boundary),
     "precision reversed": _put(cells, "precision", lambda honest, *w: None if (p := honest(*w)) is None else 1 - p),

@@ -27,6 +27,8 @@ from lm_audit.stats.estimate import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lm_audit.evidence import Evidence
+
 Rows = list[dict[str, Any]]
 
 SIZES = (14, 12, 10, 6, 6, 5, 5)
@@ -169,7 +171,8 @@ def _wrong_copies(benchmark: Benchmark, rng: np.random.Generator) -> list[str]:
                 rows.append(
                     {
                         "item": f"{item.key}:{LETTERS[option]}:{condition}", "question": item.key, "file": item.file,
-                        "condition": condition, "base": base, "wrote": "a", "truth": "a", "prefix": "b",
+                        "condition": condition, "base": base, "wrote": "a", "truth": "a" * (1 + (base + option) % 6),
+                        "prefix": "b",
                         "thought": None, "exact": exact, "rouge_l": alike, "edit_similarity": alike,
                         "near_copy": alike > 0.75,
                     }
@@ -187,7 +190,25 @@ def _wrong_copies(benchmark: Benchmark, rng: np.random.Generator) -> list[str]:
     }
     chances = {full.removesuffix(".baseline"): value for full, value in after_others.items()}
     faults = misreported(evidence, values=values, chances=chances)
-    return [*faults, *_without_own(evidence.metrics, (f"{name}.above_baseline",))]
+    return [*faults, *_without_own(evidence.metrics, (f"{name}.above_baseline",)), *_wrong_most_memorised(evidence)]
+
+
+def _wrong_most_memorised(written: Evidence) -> list[str]:
+    """A table of the most memorised options in which those do not come first that are longest and most like the truth,
+    less what the same options give after another item."""
+    alike = {row["item"]: row["edit_similarity"] for row in written.rows}
+    own = [row for row in written.rows if row["condition"] == ORIGINAL]
+    gains = {name: alike[f"{name}:{ORIGINAL}"] - alike[f"{name}:{OTHER_ITEM}"] for name in map(_option_of, own)}
+    weights = {_option_of(row): gains[_option_of(row)] * len(row["truth"]) for row in own}
+    shown = next(figure.data["rows"] for figure in written.figures if figure.name == "most_memorised")
+    told, first = [weights[row["item"]] for row in shown], sorted(weights.values(), reverse=True)[: len(shown)]
+    if told and np.allclose(told, first) and all(abs(row["gain"] - gains[row["item"]]) < 0.001 for row in shown):
+        return []
+    return ["the table of the most memorised options does not begin with them"]
+
+
+def _option_of(row: Mapping[str, Any]) -> str:
+    return str(row["item"]).rpartition(":")[0]
 
 
 def _without_own(metrics: Mapping[str, Estimate], names: Sequence[str]) -> list[str]:

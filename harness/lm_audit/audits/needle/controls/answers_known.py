@@ -16,8 +16,8 @@ from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.audits.second_opinion import found_wrong, misreported
 from lm_audit.sources.opinion.shares import share_ends
 
-OTHER = "0000001"
-"""A number of seven digits that no sample asks for."""
+OTHER, LACKING = "0000001", "0000002"
+"""Numbers of seven digits that no sample asks for."""
 
 FAR = 8.0
 """Percent of the whole input, what is asked before and behind the text among it, by which a needle may stand from its
@@ -27,7 +27,7 @@ Known = Mapping[str, float | None]
 
 
 class KnownAnswers:
-    """One kind after the other: right answers, half of what was asked, longer numbers, others, nothing, a thought."""
+    """One kind after the other: right, two of three that were asked for, longer numbers, others, nothing, a thought."""
 
     def answer(self, samples: Sequence[Sample]) -> list[Answer]:
         """Of the samples in their order."""
@@ -35,7 +35,13 @@ class KnownAnswers:
 
     def _answer(self, number: int, sample: Sample) -> Answer:
         value = sample.outputs[0]
-        texts = {6: f"It is {value}9.", 7: f"It is {OTHER}.", 8: " ", 9: f"<think>It is {value}."}
+        texts = {
+            0: f"It is {value} and {OTHER}.",
+            6: f"It is {value}9.",
+            7: f"It is {OTHER}.",
+            8: " ",
+            9: f"<think>It is {value}.",
+        }
         text = texts.get(number, f"It is {value}." if number < 12 else f"It is {OTHER}.")
         return Answer(
             text,
@@ -48,11 +54,11 @@ class KnownAnswers:
 def _known(number: int) -> Known:
     """The scores of the answer of that number."""
     right, other = number < 6 or number in (10, 11), number == 7 or number >= 12
-    half = number == 0
+    part = 2 / 3 if number == 0 else 1.0
     return {
-        "all": 0.5 if half else float(right or number == 6),
+        "all": part * float(right or number == 6),
         "any": float(right or number == 6),
-        "boundary": 0.5 if half else float(right),
+        "boundary": part * float(right),
         "precision": float(right) if right or other else None,
         "value_greedy": float(number < 7),
         "value_logprob": -0.05 - 0.1 * ((7 * number) % 20),
@@ -72,8 +78,8 @@ def wrong_of_known_answers(samples: Sequence[Sample]) -> list[str]:
 
 
 def _wrong_numbers(samples: Sequence[Sample]) -> list[str]:
-    # The first one is asked for a second number, which its answer lacks.
-    asked = [replace(samples[0], outputs=(*samples[0].outputs, OTHER)), *samples[1:]]
+    # The first one is asked for three numbers, of which its answer lacks the last.
+    asked = [replace(samples[0], outputs=(*samples[0].outputs, OTHER, LACKING)), *samples[1:]]
     evidence = grid_evidence(answered(KnownAnswers(), asked))
     table = [_known(number) for number in range(len(asked))]
     values = {f"needle.{name}": _mean(table, name) for name in table[0]}
@@ -186,9 +192,15 @@ def _mean(table: Sequence[Known], name: str) -> float:
 
 
 def wrong_places(samples: Sequence[Sample], found: Callable[[Sample], float] | None = None) -> list[str]:
-    """Samples whose needle does not stand, in characters, where their depth says, or stands there twice."""
+    """Samples whose needle does not stand, in characters, where their depths (asked for and measured) say, or stands
+    there twice."""
     place = found or place_of
-    far = [sample for sample in samples if not abs(place(sample) - sample.target_position) <= FAR]
+    far = [
+        sample
+        for sample in samples
+        for depth in {sample.target_position, sample.actual_position}
+        if not abs(place(sample) - depth) <= FAR
+    ]
     twice = [sample for sample in samples if any(sample.input.count(needle) != 1 for needle in sample.needles)]
     faults = [f"{len(far)} of {len(samples)} needles do not stand at their depth"] if far else []
     return [*faults, *([f"{len(twice)} of {len(samples)} texts do not hold their needle once"] if twice else [])]
