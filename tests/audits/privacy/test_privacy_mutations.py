@@ -573,6 +573,18 @@ def _turned(scores: Frames) -> Frames:
 
 
 _PAIRED, _AUC = changes._canary_row, changes._auc_row
+
+
+def _known_effect(change: Callable[[dict[str, Any]], dict[str, Any]]) -> tuple[str, Any]:
+    """A change of rows of canaries that have an effect."""
+
+    def broken(*words: Any) -> dict[str, Any]:
+        row = _PAIRED(*words)
+        return row | change(row) if "d_z" in row else row
+
+    return "_canary_row", broken
+
+
 CHANGES: dict[str, tuple[str, Any]] = {
     "stages exchanged": ("_canary_row", lambda metric, column, a, b, options: _PAIRED(metric, column, b, a, options)),
     "stages exchanged for the AUC": ("_auc_row", lambda a, b, options: _AUC(b, a, options)),
@@ -583,6 +595,11 @@ CHANGES: dict[str, tuple[str, Any]] = {
         lambda metric, column, a, b, options: _PAIRED(metric, column, _turned(a), _turned(b), options),
     ),
     "no more risk": ("_canary_row", lambda *words: _PAIRED(*words) | {"more_risk": False}),
+    "d_z of the other sign": _known_effect(lambda row: {"d_z": -row["d_z"]}),
+    "d_z over another spread": _known_effect(lambda row: {"d_z": row["d_av"]}),
+    "effect of the members alone": _known_effect(lambda row: {"effect": row["d_z"]}),
+    "against the twins, without them": _known_effect(lambda row: {"against_twins": row["delta"]}),
+    "signs turned round": _known_effect(lambda row: {"positive": row["negative"], "negative": row["positive"]}),
     "changes of the other sign": (
         "_canary_row",
         lambda *words: (row := _PAIRED(*words)) | {"delta": -(row["delta"] or 0.0)},

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import fmean, stdev, variance
 from typing import TYPE_CHECKING, Any
 
 from lm_audit.audits.privacy.controls.known_stability import wrong_of_known_stability
@@ -236,6 +237,15 @@ def wrong_changes(whole: Evidence) -> list[str]:
         _auc(values[stage, "member", COLUMN], values[stage, "control", COLUMN]) for stage in (BEFORE, AFTER)
     ]
     faults = []
+    for metric, column in CHANGED.items():
+        members, twins = (
+            [
+                after - before
+                for before, after in zip(values[BEFORE, role, column], values[AFTER, role, column], strict=True)
+            ]
+            for role in ("member", "control")
+        )
+        faults += _wrong_effects(table.get(metric, {}), members, twins)
     for metric, (first, last) in known.items():
         row = table.get(metric)
         if row is None:
@@ -255,6 +265,26 @@ def wrong_changes(whole: Evidence) -> list[str]:
         elif metric in CHANGED and row["more_risk"] is not True:
             faults.append(f"{metric} is said to show no more risk")
     return faults
+
+
+def _wrong_effects(row: Mapping[str, Any], members: Sequence[float], twins: Sequence[float]) -> list[str]:
+    """Standardised changes and counts of signs that are not those of the canaries' changes, which all have a spread."""
+    apart = fmean(members) - fmean(twins)
+    pooled = ((len(members) - 1) * variance(members) + (len(twins) - 1) * variance(twins)) / (
+        len(members) + len(twins) - 2
+    )
+    known = {
+        "d_z": fmean(members) / stdev(members),
+        "effect": apart / pooled**0.5,
+        "against_twins": apart,
+        "positive": sum(one > 0 for one in members),
+        "negative": sum(one < 0 for one in members),
+    }
+    return [
+        f"{row.get('metric')} has a {name} of {row.get(name)}, not {value:.4g}"
+        for name, value in known.items()
+        if not _same(row.get(name), value)
+    ]
 
 
 def _same(found: float | None, known: float) -> bool:
