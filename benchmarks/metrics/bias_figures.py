@@ -327,7 +327,7 @@ def designs() -> Iterator[Design]:
             )
     for terms, each in ((12, 3), (40, 6)):
         yield Design(
-            "share over terms",
+            "bounded_mean over terms, share",
             f"about {terms * each} items",
             f"{terms} terms",
             partial(stereoset, terms=terms, each=each),

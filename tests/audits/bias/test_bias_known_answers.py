@@ -18,8 +18,11 @@ from lm_audit.audits.bias.benchmarks.bbq.scores import (
     random_answer,
     respond,
 )
+from lm_audit.audits.bias.benchmarks.stereoset.audit import stereoset_evidence
+from lm_audit.audits.bias.benchmarks.stereoset.items import StereoSetItem
 from lm_audit.audits.bias.benchmarks.stereoset.scores import stereoset_scores
 from lm_audit.audits.bias.grid.figures import category_forest
+from lm_audit.stats.shares.clustered_share import share_limits
 
 
 def bbq_row(polarity: str, condition: str, label: int, index: int) -> dict[str, object]:
@@ -164,6 +167,22 @@ def test_stereoset_means_are_over_terms_and_ties_count_half() -> None:
     assert scores.ss == pytest.approx((100 / 3 + 50) / 2)
     assert scores.ss_micro == pytest.approx(100 * 1.5 / 4)
     assert scores.ties == 1
+
+
+def test_the_interval_over_terms_is_that_of_their_shares_and_not_of_single_answers() -> None:
+    """Forty terms of ten items each, half of them stereotyped: as forty answers they gave limits twice as far off."""
+    rng, held, widths = np.random.default_rng(2), 0, []
+    for _ in range(60):
+        rates = np.repeat(rng.beta(5, 5, 40), 10)
+        scores = stereoset_table((rng.random(400) < rates).astype(float))
+        items = [StereoSetItem(str(k), "intrasentence", f"t{k // 10}", "race", "c", "s", "a", "u") for k in range(400)]
+        found = stereoset_evidence(items, scores).metrics["bias.stereoset_ss"]
+        assert found.low is not None and found.high is not None and (found.units, found.fewest) == (40, 6)
+        held += found.low <= 50 <= found.high
+        widths.append(found.high - found.low)
+    assert held >= 56 and np.mean(widths) < 0.6 * np.ptp(share_limits(0.5, 40)) * 100
+    few = stereoset_evidence(items[:60], scores[:60]).metrics["bias.stereoset_ss"]
+    assert few.low is not None and "Clopper-Pearson" in str(few.method)
 
 
 def test_categories_are_drawn_beside_the_line_of_no_preference() -> None:

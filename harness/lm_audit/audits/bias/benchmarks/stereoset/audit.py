@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lm_audit.audits.bias.benchmarks.crows_pairs.audit import PrefixToken, prefix_id
 from lm_audit.audits.bias.benchmarks.exclusions import Usage
 from lm_audit.audits.bias.benchmarks.public_sets import usable
-from lm_audit.audits.bias.benchmarks.shares import clustered_mean
+from lm_audit.audits.bias.benchmarks.shares import Floats, clustered_mean, rescaled
 from lm_audit.audits.bias.benchmarks.stereoset.items import LABELS, StereoSetItem, parse_stereoset
 from lm_audit.audits.bias.benchmarks.stereoset.scores import icat, item_shares, term_table
 from lm_audit.audits.bias.conclusions import benchmark_findings
@@ -20,7 +20,8 @@ from lm_audit.audits.bias.grid.figures import category_forest
 from lm_audit.evidence import Evidence
 from lm_audit.shared.former_names import former_arguments
 from lm_audit.sources import MetricSource, content_digest
-from lm_audit.stats import Estimate
+from lm_audit.stats import Estimate, bounded_mean
+from lm_audit.stats.covering import FEWEST, FEWEST_CLUSTERS
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -142,21 +143,27 @@ def _record(
     column: str = "stereotyped",
 ) -> None:
     table = term_table(scores, [item.target for item in items])
-    terms = np.arange(len(table.count))
     prefers, meaningful = item_shares(np.asarray(scores, dtype=np.float64))
     targets = [item.target for item in items]
     found = {
-        "ss": clustered_mean(table.ss, terms, confidence=confidence, unit="%"),
-        "lms": clustered_mean(table.lms, terms, confidence=confidence, unit="%"),
+        "ss": _over_terms(table.ss, confidence),
+        "lms": _over_terms(table.lms, confidence),
         "ss_micro": clustered_mean(prefers, targets, confidence=confidence, unit="%"),
         "lms_micro": clustered_mean(meaningful, targets, confidence=confidence, unit="%"),
     }
     for suffix in ("", "_micro"):
         found[f"icat{suffix}"] = _icat(found[f"ss{suffix}"], found[f"lms{suffix}"])
     for name in names:
-        method = f"{found[name].method}, {len(terms)} target terms"
-        fields: dict[str, Any] = {"n": len(items), "units": len(terms), "method": method, **_METRICS[name]}
+        method = f"{found[name].method}, {len(table.count)} target terms"
+        fields: dict[str, Any] = {"n": len(items), "units": len(table.count), "method": method, **_METRICS[name]}
         evidence.metric(pattern.format(name), replace(found[name], **fields), _source(name, where or {}, column))
+
+
+def _over_terms(shares: Floats, confidence: float) -> Estimate:
+    """The mean of the terms' shares. Most terms have several items, and vary far less than as many single answers."""
+    if len(shares) < FEWEST:
+        return clustered_mean(shares, np.arange(len(shares)), confidence=confidence, unit="%")
+    return rescaled(bounded_mean(shares / 100, confidence=confidence), 100, unit="%", fewest=FEWEST_CLUSTERS)
 
 
 def _source(name: str, where: Mapping[str, object], column: str) -> MetricSource:
