@@ -580,7 +580,7 @@ def _known_effect(change: Callable[[dict[str, Any]], dict[str, Any]]) -> tuple[s
 
     def broken(*words: Any) -> dict[str, Any]:
         row = _PAIRED(*words)
-        return row | change(row) if "d_z" in row else row
+        return row | change(row) if row.get("d_z") is not None else row
 
     return "_canary_row", broken
 
