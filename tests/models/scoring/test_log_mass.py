@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lm_audit.errors import DataError
+from lm_audit.errors import DataError, UsageError
 from lm_audit.models import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
 
@@ -48,3 +48,13 @@ def test_mass_of_one_token_is_its_log_probability(model: LanguageModel) -> None:
 def test_nothing_before_the_set_is_an_error(model: LanguageModel) -> None:
     with pytest.raises(DataError, match="request 1"):
         model.next_token_log_mass([([5], []), ([], [])], [8], bos="none")
+
+
+@pytest.mark.parametrize(
+    ("ids", "says"),
+    [([8, 259], r"holds 259, .* vocabulary of random \(0 to 258\)"), ([-1], "holds -1"), ([], "token_ids is empty")],
+)
+def test_a_set_of_tokens_that_are_none(model: LanguageModel, ids: list[int], says: str) -> None:
+    """A negative number counted from the end of the vocabulary, without a word."""
+    with pytest.raises(UsageError, match=says):
+        model.next_token_log_mass([([5], [6])], ids)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lm_audit.errors import DataError, ModelError
+from lm_audit.errors import DataError, ModelError, UsageError
 from lm_audit.models.checks.proofs import Proofs
 from lm_audit.models.checks.vocabulary_fit import predicted_tokens
 from lm_audit.models.context import attention_reach, context_window, uniform_length
@@ -54,6 +54,14 @@ class ScoringEngine:
 
     def log_mass(self, requests: Sequence[Request], token_ids: NDArray[np.int64], *, bos: Bos) -> NDArray[np.float64]:
         """For each request, log of the probability that one of ``token_ids`` follows its target; float64, nats."""
+        if not len(token_ids):
+            raise UsageError("token_ids is empty; it names the tokens whose probability is asked for")
+        if token_ids.min() < 0 or token_ids.max() >= self._vocabulary:
+            wrong = next(int(one) for one in token_ids if not 0 <= one < self._vocabulary)
+            raise UsageError(
+                f"token_ids holds {wrong}, which is not in the vocabulary of {self._model.name} (0 to"
+                f" {self._vocabulary - 1})"
+            )
         encoded = [with_any_token(item) for item in self._encode(requests, bos)]
         empty = [index for index, item in enumerate(encoded) if not item.inputs]
         if empty:
