@@ -75,6 +75,21 @@ def test_the_clone_of_a_hub_set_has_its_configurations_and_splits(tmp_path: Path
         load_benchmark(f"{tmp_path}:low:test")
 
 
+def test_the_clone_of_a_hub_set_is_read_whole_and_by_its_default_configuration(tmp_path: Path) -> None:
+    for split in ("test", "train"):
+        _written(tmp_path / f"data/{split}-00000-of-00001.parquet", _questions(split))
+    assert load_benchmark(tmp_path).files == ("data/test", "data/train")
+    assert load_benchmark(f"{tmp_path}:default:test").files == ("data/test",)
+    assert load_benchmark(f"{tmp_path}:default").files == ("data/test", "data/train")
+
+
+def test_a_clone_without_its_large_files_is_told(tmp_path: Path) -> None:
+    for name in ("set.parquet", "set.arrow"):
+        (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 3\n")
+        with pytest.raises(DataError, match=r"pointer that Git LFS keeps in a file's place \(git lfs pull\)"):
+            load_benchmark(tmp_path / name)
+
+
 def test_splits_that_are_named_like_files(tmp_path: Path) -> None:
     for name in ("age", "race", "race_x_gender"):
         _written(tmp_path / f"data/{name}-00000-of-00001.parquet", _pairs(name))

@@ -392,6 +392,31 @@ def test_options_in_one_cell_between_signs_are_divided_and_told(tmp_path: Path, 
         read_rows(tmp_path, [{**row, "choices": ", ".join(FOUR)} for row in ROWS])
 
 
+@pytest.mark.parametrize(
+    "names", [("I", "II", "III", "IV"), ("op_i", "op_ii", "op_iii", "op_iv"), ("x", "xx", "xxx", "o")]
+)
+def test_columns_are_called_by_what_tells_them_apart(tmp_path: Path, names: tuple[str, ...]) -> None:
+    rows = [{"question": row["question"], **dict(zip(names, FOUR, strict=True))} for row in ROWS]
+    answered = [{**row, "answer": names[KEY[k]].removeprefix("op_")} for k, row in enumerate(rows)]
+    assert answers(read_rows(tmp_path, answered, f"options={'|'.join(names)}")) == RIGHT
+
+
+def test_an_explanation_in_the_lines_below_the_letter(tmp_path: Path) -> None:
+    rows = [{**row, "answer": f"{RIGHT[k]}\nExplanation: it is wet, unlike loam."} for k, row in enumerate(ROWS)]
+    assert answers(read_rows(tmp_path, rows)) == RIGHT
+    rows[0]["answer"] = f"{RIGHT[0]}\n{FOUR[(KEY[0] + 1) % 4]}"
+    assert answers(read_rows(tmp_path, rows)) == RIGHT[1:]
+
+
+def test_rows_of_several_splits_in_one_file_are_told(tmp_path: Path) -> None:
+    rows = [{**row, "split": "train" if k < 5 else "test"} for k, row in enumerate(ROWS)]
+    said = "rows of several splits (train 5, test 3, by the column 'split') are read as one set"
+    assert any(said in guess for guess in read_rows(tmp_path, rows).guesses)
+    parted = read_rows(tmp_path, rows, "subject=split")
+    assert parted.files == ("train", "test") and not parted.guesses
+    assert not read_rows(tmp_path, [{**row, "split": "test"} for row in rows]).guesses
+
+
 def test_a_record_that_holds_the_question_is_opened(tmp_path: Path) -> None:
     inner = [
         {"Question": row["question"], "Options": dict(zip("ABCD", FOUR, strict=True)), "Correct Option": row["answer"]}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lm_audit.audits.hub_rows import Row, first_lines, placed
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import OnDisk, chosen, ending_of, is_file, is_folder, readable_file
+from lm_audit.shared.textfiles.encodings import LFS
 from lm_audit.shared.textfiles.json_text import read_json_object
 from lm_audit.shared.textfiles.packed import is_packed
 
@@ -93,6 +94,9 @@ def columnar_rows(path: Path) -> Iterator[tuple[int, Row]]:
     path, number = readable_file(path), 0
     form = "Parquet" if ending_of(path) == ".parquet" else "Arrow"
     try:
+        with path.open("rb") as file:
+            if file.read(len(LFS[0])) == LFS[0]:
+                raise DataError(f"is {LFS[1]}; a {form} file is needed", file=path)
         if is_packed(path):
             raise DataError("is packed by gzip; unpack it (gunzip -k FILE)", file=path)
         with _opened(path, form) as (schema, batches):

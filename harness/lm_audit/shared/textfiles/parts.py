@@ -40,6 +40,10 @@ def on_disk(text: str | Path) -> OnDisk:
     return OnDisk(path)
 
 
+_DEFAULT = "default"
+"""What the hub calls the configuration of a set that names none: all of it."""
+
+
 def chosen(found: Sequence[tuple[str, ...]], named: OnDisk) -> list[int]:
     """The places of those of ``found`` that belong to the part: each of its names is one of theirs, or begins or ends
     one at ``-``, ``_`` or ``.`` where none is the same (``test-00000-of-00001``, ``virology_test``).
@@ -55,6 +59,8 @@ def chosen(found: Sequence[tuple[str, ...]], named: OnDisk) -> list[int]:
             if belong:
                 break
         else:
+            if part.casefold() == _DEFAULT and part is named.parts[0]:
+                continue
             names = list(dict.fromkeys("/".join(one) for one in found if one))
             there = f"it has {', '.join(names[:20])}" if names else "it is one table, without parts"
             raise DataError(f"has no part {part[:60]!r}; {there}", file=named.path)

@@ -174,10 +174,11 @@ def _listed_texts(cell: object) -> object:
 def _column_labels(columns: tuple[str, ...]) -> tuple[str, ...]:
     """What the columns themselves call the options: "a", "b" of option_a, option_b; "0", "1" of ans0, ans1.
 
-    Columns numbered from 1 name nothing: sets of such columns count their answers from 0 as often as from 1.
+    What they share leaves at least a letter of each: "i" of option_i, option_ii. Columns numbered from 1 name nothing:
+    sets of such columns count their answers from 0 as often as from 1.
     """
     shared = next(
-        (k for k, some in enumerate(zip(*columns, strict=False)) if len(set(some)) > 1), min(map(len, columns))
+        (k for k, some in enumerate(zip(*columns, strict=False)) if len(set(some)) > 1), min(map(len, columns)) - 1
     )
     names = tuple(column[shared:].strip() for column in columns)
     return () if all(name.isdigit() for name in names) and names[0] != "0" else names

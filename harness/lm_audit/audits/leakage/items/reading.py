@@ -63,13 +63,16 @@ def sources(benchmark: str | Path, *, header: str | None = None) -> Iterator[Sou
             place = f"{path} ({part.split})" if part.split else str(path)
             yield Source(place, part.split or stem_of(path), saved_rows(part.files))
     elif is_folder(path):
-        files = files_of_part(here, SUFFIXES) if here.parts else _files_of(path)
+        files = [] if here.parts else _files_of(path)
+        below_it = not files
+        # A clone of a hub set has its files in folders of its own.
+        files = files or files_of_part(here, SUFFIXES)
         if not files:
             raise DataError(f"the folder has no file of {', '.join(SUFFIXES)}", file=path)
         for file in files:
             # Of a part, files of several folders may have one name, and shards are one subject.
             below = file.relative_to(path).parent / _SHARD.sub("", stem_of(file))
-            yield from _sources(OnDisk(file), header, below.as_posix() if here.parts else stem_of(file))
+            yield from _sources(OnDisk(file), header, below.as_posix() if below_it else stem_of(file))
     elif is_there(path):
         yield from _sources(OnDisk(readable_file(path), here.parts), header, stem_of(path))
     elif (named := hub_set(benchmark)) is not None:

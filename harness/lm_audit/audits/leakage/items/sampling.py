@@ -67,6 +67,7 @@ class Reading:
         self._contexts: dict[str, None] = {}
         self._unread_texts: dict[str, None] = {}
         self._alike = 0
+        self._splits: Counter[tuple[str, str]] = Counter()
         self._tables = False
 
     def read(self, source: Source, number_of_file: int) -> None:
@@ -89,6 +90,7 @@ class Reading:
             if self._repeats.is_repeat(asked, file=source.file, row=number):
                 continue
             self._rows += 1
+            self._splits.update(_split_of(row))
             if columns.context and "context" not in self._mapping and _holds_something(row.get(columns.context)):
                 self._contexts[columns.context] = None
             if candidate is None:
@@ -245,6 +247,12 @@ class Reading:
             )
         for column in self._contexts:
             yield f"{column!r} is read before each question: `--leakage-columns context=none` to change"
+        names = [f"{value} {count}" for (_, value), count in self._splits.items()]
+        if len(names) > 1 and (column := next(iter(self._splits))[0]) not in self._mapping.values():
+            yield (
+                f"rows of several splits ({', '.join(names)}, by the column {column!r}) are read as one set: "
+                f"`--leakage-columns subject={column}` to tell them apart"
+            )
         if self._alike:
             yield (
                 "most rows share their question with another; if a passage belongs to each, name its column: "
@@ -297,6 +305,15 @@ def _is_list(value: object) -> bool:
 
 def _holds_something(value: object) -> bool:
     return value is not None and value != "" and value == value  # NaN is not itself
+
+
+_SPLITS = ("train", "training", "test", "testing", "val", "valid", "validation", "dev")
+
+
+def _split_of(row: Row) -> list[tuple[str, str]]:
+    """The column and the name of the split that a row says it is of."""
+    found = ((name, value) for name, value in row.items() if name.strip().lower() in ("split", "partition"))
+    return [(name, value) for name, value in found if isinstance(value, str) and value.lower() in _SPLITS][:1]
 
 
 def _kind(reason: str) -> str:

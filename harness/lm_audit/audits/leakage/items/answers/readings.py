@@ -216,6 +216,12 @@ def _core(text: str, options: Sequence[str]) -> str | None:
         return joined
     if _SEVERAL.fullmatch(joined):
         return ",".join(re.findall("[A-Za-z]", joined))
+    first, _, rest = plain.partition("\n")
+    alone = _WRAPPED.fullmatch(first.strip())
+    if alone and rest.strip():  # "C", and in the lines below why
+        core = next(group for group in alone.groups() if group)
+        place = _said(rest, options)
+        return core if place is None or (core.isalpha() and LETTERS[place] == core.upper()) else None
     behind = _WITH_TEXT.fullmatch(plain)
     if behind is None:
         return plain
