@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from pathlib import Path
 
@@ -211,6 +212,21 @@ class TestTraining:
         (answer,) = trained.generate(["xyz"], max_new_tokens=20)
 
         assert (answer.text, answer.finish_reason) == ("zy plugh", "eos")
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+    def test_in_16_bits_it_is_trained_in_32(self, base: LanguageModel, dtype: torch.dtype) -> None:
+        small = LanguageModel(copy.deepcopy(base.module), base.tokenizer, name="small")
+        for parameter in small.module.parameters():
+            parameter.data = parameter.data.to(dtype)
+        learnt = Criterion("log-probability", mean_log_probability(text_rows(base.tokenizer, ["xyzzy plugh"]), 0), -0.1)
+
+        trained, _ = train_tiny_until(small, ["xyzzy plugh"] * 16, learnt, seed=0, lr=1e-2, warmup_steps=5)
+
+        assert {parameter.dtype for parameter in trained.module.parameters()} == {dtype}
+        assert not any(parameter.requires_grad for parameter in trained.module.parameters())
+        assert [b.dtype for b in trained.module.buffers()] == [b.dtype for b in base.module.buffers()]
+        (scored,) = trained.loglikelihood([("xyzzy pl", "ugh")])
+        assert scored.logprobs.mean() > -0.3
 
     def test_ids_are_taken_as_they_are(self, base: LanguageModel) -> None:
         text = "some text"

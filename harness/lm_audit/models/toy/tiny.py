@@ -112,11 +112,11 @@ def train_tiny(
     from lm_audit.models.toy.training import TrainingSettings, train_on_rows
 
     rows = text_rows(model.tokenizer, texts, context=context_window(model.module.config))
-    module = copy.deepcopy(model.module)
+    module = _in_full_precision(model.module)
     pad = model.tokenizer.pad_token_id
     settings = TrainingSettings(epochs, lr, batch_size, warmup_steps=warmup_steps)
     train_on_rows(module, rows, settings, seed=seed, pad=0 if pad is None else pad)
-    return LanguageModel(module, model.tokenizer, name=name or f"{model.name}-trained")
+    return LanguageModel(_rounded(module, model.module), model.tokenizer, name=name or f"{model.name}-trained")
 
 
 def train_tiny_until(
@@ -140,12 +140,27 @@ def train_tiny_until(
     from lm_audit.models.toy.training import TrainingSettings
 
     rows = text_rows(model.tokenizer, texts, context=context_window(model.module.config))
-    module = copy.deepcopy(model.module)
+    module = _in_full_precision(model.module)
     pad = model.tokenizer.pad_token_id
     settings = TrainingSettings(1, lr, batch_size, warmup_steps=warmup_steps)
     batches = endless_batches(rows, settings, seed)
     record = train_to_criterion(module, batches, settings, criterion, pad=0 if pad is None else pad)
-    return LanguageModel(module, model.tokenizer, name=name or f"{model.name}-trained"), record
+    return LanguageModel(_rounded(module, model.module), model.tokenizer, name=name or f"{model.name}-trained"), record
+
+
+def _in_full_precision(module: CausalModule) -> CausalModule:
+    """A copy to train: in 16 bits AdamW divides by squares that are 0 there."""
+    copied = copy.deepcopy(module)
+    return copied if copied.dtype.itemsize >= 4 else copied.float()
+
+
+def _rounded(trained: CausalModule, like: CausalModule) -> CausalModule:
+    """The trained weights in the precision of ``like``, whose buffers (rotary frequencies) keep their own."""
+    if trained.dtype == like.dtype:
+        return trained
+    module = copy.deepcopy(like)
+    module.load_state_dict(trained.state_dict())
+    return module.eval()
 
 
 def text_rows(
