@@ -123,6 +123,22 @@ def test_esbbq(tmp_path: Path, ending: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_bbq_with_its_groups_in_a_column_stays_english(tmp_path: Path, apart: bool) -> None:
+    rows = [
+        {name: value for name, value in row.items() if name not in ("question_type", "template_id")} for row in ESBBQ
+    ]
+    for row in rows:
+        info = {"ans0": ["the grandfather", "old"], "ans1": ["the boy", "nonOld"], "ans2": ["unknown", "unknown"]}
+        row |= {"question": f"Who was late, {row['label']}?", "stereotyped_groups": ["old"], "answer_info": info}
+        if apart:
+            del row["answer_info"]
+            row |= {f"{name}_{part}": tags[k] for name, tags in info.items() for k, part in enumerate(("text", "info"))}
+    items, excluded = parse_bbq(load_rows(written(tmp_path / "Age.jsonl", rows), "bbq"))
+    assert not excluded and {item.language for item in items} == {"en"}
+    assert [item.target for item in items] == [0 if item.polarity == "neg" else 1 for item in items]
+
+
 @pytest.mark.parametrize(
     ("fields", "says"),
     [

@@ -18,6 +18,8 @@ from lm_audit.audits.hub_rows import structured
 Row = dict[str, Any]
 
 _KOBBQ = ("sample_id", "choices", "biased_answer", "answer")
+_ESBBQ = ("question_type", "template_id")
+"""Columns of EsBBQ and CaBBQ that BBQ has not: copies of it may have the groups beside too."""
 _NAMED = re.compile(r"(?P<category>.+?)-(?P<template>[0-9]+)[a-z]?-.*?-?(?P<context>amb|dis)-(?P<question>bsd|cnt)")
 _UNKNOWN = re.compile(
     r"(?:답을\s*)?(?:알\s*수\s*없(?:음|다|습니다)|판단\s*(?:할\s*수\s*없음|불가)|모름|unknown)\.?", re.IGNORECASE
@@ -30,17 +32,16 @@ def in_columns_of_bbq(row: Mapping[str, Any]) -> Row:
     if all(row.get(name) is not None for name in _KOBBQ) and row.get("question_polarity") is None:
         return _of_kobbq(row)
     tags = _tags_apart(row)
-    if tags is not None:
-        return {"answer_info": tags}
     groups = row.get("stereotyped_groups", row.get("stereotyped_group"))
     if groups is None or row.get("additional_metadata") is not None:
-        return {}
-    groups = structured(groups)
-    info = structured(row.get("answer_info"))
-    return {
+        return {} if tags is None else {"answer_info": tags}
+    info = structured(row.get("answer_info")) if tags is None else tags
+    beside: Row = {"additional_metadata": {"stereotyped_groups": structured(groups)}, "answer_info": info}
+    if not any(name in row for name in _ESBBQ):
+        return beside
+    return beside | {
         # Only Spanish begins a question with a mark of its own.
         "language": "es" if str(row.get("question") or "").lstrip().startswith("¿") else "ca",
-        "additional_metadata": {"stereotyped_groups": groups},
         "answer_info": {name: _last_tag(value) for name, value in info.items()} if isinstance(info, Mapping) else info,
     }
 
