@@ -18,10 +18,11 @@ from lm_audit.audits.bias.benchmarks.rows import load_rows
 from lm_audit.audits.bias.benchmarks.stereoset.items import parse_stereoset
 from lm_audit.audits.bias.benchmarks.wino.winobias_items import bracketed, parse_winobias
 from lm_audit.audits.given.columnar_rows import columnar_rows
-from lm_audit.audits.hub_rows import HubSet, hub_set, named, records, structured
+from lm_audit.audits.hub_rows import HubSet, hub_parts, hub_set, named, records, structured
 from lm_audit.errors import DataError
 from tests.audits.files_of_sets import card, parquet_of
 from tests.made_hub import made_hub
+from tests.present import present
 
 CROWS = Features(
     {
@@ -319,6 +320,13 @@ def test_a_folder_of_that_name_is_the_folder(tmp_path: Path, monkeypatch: pytest
     assert hub_set("own/name") is not None
     (tmp_path / "own" / "name").mkdir(parents=True)
     assert hub_set("own/name") is None
+
+
+def test_a_folder_is_not_read_as_a_revision_of_the_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "owner" / "set").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"a folder 'owner/set' is here, which `datasets` would read"):
+        next(hub_parts(present(hub_set("owner/set@0123abc"))))
 
 
 def test_labels_at_any_depth_and_unknown_ones() -> None:

@@ -79,6 +79,12 @@ def hub_parts(source: HubSet, *, streaming: bool = False) -> Iterator[HubPart]:
     the package ``datasets`` is not installed, ``DataError`` with the set's name for whatever keeps its rows away, a
     configuration or a split that it does not have among them (what it has is listed).
     """
+    if is_there(Path(source.repo)):
+        raise DataError(
+            f"a folder {source.repo!r} is here, which `datasets` would read in place of the hub's set; write "
+            f"{source.repo} for the folder, or call from another place",
+            file=str(source),
+        )
     try:
         import datasets  # noqa: F401
     except ImportError as error:
