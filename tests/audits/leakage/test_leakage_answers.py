@@ -123,6 +123,7 @@ def test_letters_and_numbers_in_whatever_they_are_wrapped(written: Writer, given
         "E. red clay",
         "A: redder clay",
         "**C** - red clay",
+        "A (blue sand)",
     ],
 )
 def test_words_that_contradict_their_letter_leave_the_row_out_by_name(written: Writer, answer: str) -> None:
@@ -148,6 +149,8 @@ def test_words_that_contradict_their_letter_leave_the_row_out_by_name(written: W
         ("\uff24", "D"),
         ("d", "D"),
         ("【Ｃ】", "C"),
+        ("B (blue sand)", "B"),
+        ("D（Grey silt）.", "D"),
     ],
 )
 def test_a_letter_and_the_words_of_its_option(written: Writer, answer: str, right: str) -> None:

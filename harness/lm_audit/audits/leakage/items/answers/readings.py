@@ -45,6 +45,7 @@ _WITH_TEXT = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 """A letter or number with a text behind it: "A. red", "(B) blue", "Answer: C) green"."""
+_WITH_TEXT_IN_BRACKETS = re.compile(rf"{_ONE}\s*[(\[](?P<text>[^()\[\]]+)[)\]]\.?")
 _MARKUP = re.compile(r"\\boxed|\\text(?:bf|rm)?|[*_`$]+")
 _NUMBER = re.compile(r"-?[0-9]{1,3}(?:\.0+)?")
 _LIST = re.compile(r"[0-9]{1,2}(?:\s*[,，、;；/|]\s*[0-9]{1,2})+")
@@ -222,7 +223,7 @@ def _core(text: str, options: Sequence[str]) -> str | None:
         core = next(group for group in alone.groups() if group)
         place = _said(rest, options)
         return core if place is None or (core.isalpha() and LETTERS[place] == core.upper()) else None
-    behind = _WITH_TEXT.fullmatch(plain)
+    behind = _WITH_TEXT.fullmatch(plain) or _WITH_TEXT_IN_BRACKETS.fullmatch(plain)
     if behind is None:
         return plain
     core = next(group for group in behind.groups()[:2] if group)
