@@ -173,6 +173,21 @@ def test_lora_names_the_layers_that_a_model_has(name: str, targets: str) -> None
     assert lora_config(module, LoraSettings(targets=(targets,))).target_modules == {targets}
 
 
+@pytest.mark.parametrize("adapted", [False, True])
+def test_noise_that_counts_in_evaluation_too(adapted: bool) -> None:
+    """Left out of training alone, SFT trained another model than was measured, and DPO blamed its reference."""
+    from peft import get_peft_model
+    from transformers import AutoModelForCausalLM, PhimoeConfig
+
+    noise = {"router_jitter_noise": 0.3, "num_local_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2}
+    torch.manual_seed(0)
+    module: Any = AutoModelForCausalLM.from_config(PhimoeConfig(**WIDE, **noise, initializer_range=0.2)).float()
+    if adapted:
+        module = get_peft_model(module, lora_config(module, LoraSettings(dropout=0.3)))
+    with pytest.raises(ModelError, match=r"computes otherwise in training mode than in evaluation"):
+        train_texts(module, byte_tokenizer(256), TEXTS[:4], SETTINGS, seed=0, stage="sft")
+
+
 def test_layers_that_an_adapter_cannot_reach_are_no_targets() -> None:
     """The stage would have been trained to its end, and its adapter had learnt nothing there."""
     with pytest.raises(UsageError, match=r"MambaForCausalLM reads the weights of its layers dt_proj past any adapter"):

@@ -28,12 +28,16 @@ def without_dropout(module: CausalModule, *, keep: tuple[str, ...] = ()) -> Iter
     """Every dropout of ``module`` and its configs is 0 inside the block and what it was after it.
 
     Modules whose qualified name holds a part of ``keep`` stay as they are (``("lora_",)``: an adapter's own dropout was
-    asked for). Raises ``ModelError`` where two passes in training mode differ all the same and nothing is kept.
+    asked for). Raises ``ModelError`` where a pass in training mode without any dropout is not that of evaluation.
     """
-    changed = [_zeroed(holder, name, value) for holder, name, value in list(_probabilities(module, keep))]
+    evaluated = _answer(module, training=False)
+    others = {(id(holder), name) for holder, name, _ in _probabilities(module, keep)}
+    changed = [_zeroed(holder, name, value) for holder, name, value in list(_probabilities(module, ()))]
     try:
-        if not keep:
-            _require_sameness(module)
+        _require_sameness(module, evaluated)
+        for holder, name, value in changed:
+            if (id(holder), name) not in others:
+                setattr(holder, name, value)
         yield
     finally:
         for holder, name, value in changed:
@@ -81,25 +85,37 @@ def _configs(layer: object) -> Iterator[Any]:
 
 
 @torch.no_grad()
-def _require_sameness(module: CausalModule) -> None:
-    """``ModelError`` where the module in training mode answers two equal questions differently."""
+def _answer(module: CausalModule, *, training: bool, seed: int = 0) -> torch.Tensor:
+    """Logits of a few tokens in training mode or in evaluation."""
     embedding = module.get_input_embeddings().weight
     ids = torch.arange(embedding.shape[0] // 3, embedding.shape[0] // 3 + _PROBE, device=embedding.device)[None]
-    training = module.training
-    module.train()
+    before = module.training
+    module.train(training)
     try:
         with torch.random.fork_rng(devices=[embedding.device] if embedding.device.type == "cuda" else []):
-            answers = []
-            for seed in (1, 2, 3):
-                torch.manual_seed(seed)
-                answers.append(module(input_ids=ids % embedding.shape[0], use_cache=False).logits.float())
+            torch.manual_seed(seed)
+            logits: torch.Tensor = module(input_ids=ids % embedding.shape[0], use_cache=False).logits.float()
+            return logits
     finally:
-        module.train(training)
-    # Only what is random between passes: kernels that add in another order differ by rounding.
-    scale = float(answers[0].std()) or 1.0
+        module.train(before)
+
+
+def _require_sameness(module: CausalModule, evaluated: torch.Tensor) -> None:
+    """``ModelError`` where the module in training mode answers equal questions differently, or not as it is evaluated
+    (Phi-3.5-MoE's ``router_jitter_noise`` counts there too, so that it cannot be left out).
+    """
+    answers = [_answer(module, training=True, seed=seed) for seed in (1, 2, 3)]
+    # Kernels that add in another order differ by rounding.
+    most = 1e-3 * (float(answers[0].std()) or 1.0)
     worst = max(float((other - answers[0]).abs().max()) for other in answers[1:])
-    if worst > 1e-3 * scale:
+    if worst > most:
         raise ModelError(
             f"{type(module).__name__} is random in training mode even without dropout (logits differ by {worst:.3g}): "
             "stages trained from it could not be compared; give a model without noise of its own"
+        )
+    if (off := float((evaluated - answers[0]).abs().max())) > most:
+        raise ModelError(
+            f"{type(module).__name__} without its dropout and noise computes otherwise in training mode than in"
+            f" evaluation (logits differ by {off:.3g}): another model would be trained than is measured; give one"
+            " without noise of its own"
         )
