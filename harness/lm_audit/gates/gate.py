@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from lm_audit.runstore.records import Verdict, VerdictWord
 from lm_audit.stats.covering import independent_units, shortcoming, too_few, unit_count
-from lm_audit.stats.digits import written_apart
+from lm_audit.stats.digits import apart, written_apart
 from lm_audit.stats.estimate import Estimate
 
 
@@ -73,11 +73,16 @@ def _decide(gate: Gate, estimate: Estimate) -> tuple[VerdictWord, str]:
 
 
 def _side(gate: Gate, low: float, high: float) -> tuple[VerdictWord, str]:
-    if gate.low <= low and high <= gate.high:
+    # An end that rounding alone parts from a limit is written as the limit, and lies on it: 0.1 + 0.2 is within 0.3.
+    if not (_below(low, gate.low) or _below(gate.high, high)):
         return "met", "is within the limit"
-    if high < gate.low or low > gate.high:
+    if _below(high, gate.low) or _below(gate.high, low):
         return "missed", "is beyond the limit"
     return "undecided", "straddles the limit"
+
+
+def _below(one: float, other: float) -> bool:
+    return one < other and apart(one, other)
 
 
 def worst(verdicts: Iterable[Verdict]) -> VerdictWord | None:

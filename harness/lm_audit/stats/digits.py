@@ -63,7 +63,7 @@ def written_apart(estimate: Estimate, limits: Sequence[float]) -> tuple[str, str
     if estimate.value is None or is_p_value(estimate):
         return value_text(estimate), interval_text(estimate)
     if estimate.low is None and estimate.high is None:
-        same = [limit for limit in limits if _apart(estimate.value, limit)]
+        same = [limit for limit in limits if apart(estimate.value, limit)]
         digits = 3
         while digits < MOST and any(number(estimate.value, digits) == number(limit, digits) for limit in same):
             digits += 1
@@ -130,12 +130,13 @@ def _hides(estimate: Estimate, places: int) -> bool:
     chance = estimate.chance
     ends = (end for end in (estimate.low, estimate.high) if end is not None)
     return chance is not None and any(
-        round(end, places) == round(chance, places) and _apart(end, chance) for end in ends
+        round(end, places) == round(chance, places) and apart(end, chance) for end in ends
     )
 
 
-def _apart(end: float, chance: float) -> bool:
-    return abs(end - chance) > 1e-6 * max(abs(end), abs(chance))
+def apart(end: float, limit: float) -> bool:
+    """Whether the end of an interval differs from a limit, or from chance, by more than what rounding may do."""
+    return not math.isclose(end, limit, rel_tol=1e-6)
 
 
 def _fixed(value: float, places: int) -> str:

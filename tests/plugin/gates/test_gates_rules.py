@@ -62,7 +62,7 @@ def test_limits_are_part_of_what_is_allowed_and_a_verdict_names_them(tmp_path: P
     for side in (-1, 1):
         touching = sorted((50 + side * within, 50 + side * (within + 1)))
         assert judge(gate, Estimate(touching[0], touching[0], touching[1], n=50)).word == "undecided"
-        beyond = sorted((50 + side * (within + 1e-9), 50 + side * (within + 1)))
+        beyond = sorted((50 + side * (within + 1e-4), 50 + side * (within + 1)))
         verdict = judge(gate, Estimate(beyond[0], beyond[0], beyond[1], n=50))
         assert (verdict.metric, verdict.word, verdict.limit) == ("bias.gap", "missed", f"within {within:g} of 50")
 
@@ -295,6 +295,23 @@ def test_one_unit_may_be_enough(tmp_path: Path) -> None:
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
     assert gates(tmp_path, "\ufeff[bias.gap]\nmax = 1")[0].metric == "bias.gap"
+
+
+@pytest.mark.parametrize(
+    ("gate", "low", "high", "told"),
+    [
+        (Gate("m", high=0.3), 0.2, 0.1 + 0.2, "0.25 [0.20, 0.30] is within the limit"),
+        (Gate("m", low=0.1), 1 - 0.9, 0.4, "0.25 [0.10, 0.40] is within the limit"),
+        (Gate("m", high=0.3), 0.2, 0.30001, "0.25000 [0.20000, 0.30001] straddles the limit"),
+        (Gate("m", high=1 - 0.9), 0.1, 0.4, "0.25 [0.10, 0.40] straddles the limit"),
+        (Gate("m", low=0.1 + 0.2), 0.2, 0.3, "0.25 [0.20, 0.30] straddles the limit"),
+        (Gate("m", low=0.1), -math.inf, 0.4, "0.25 (\u2212\u221e, 0.40] straddles the limit"),
+        (Gate("m", high=0.3), 0.2, math.inf, "0.25 [0.20, \u221e) straddles the limit"),
+    ],
+)
+def test_an_end_that_is_written_as_the_limit_lies_on_it(gate: Gate, low: float, high: float, told: str) -> None:
+    ends = [None if math.isinf(end) else end for end in (low, high)]
+    assert judge(gate, Estimate(0.25, ends[0], ends[1], n=30)).reason == told
 
 
 def test_an_absent_file_is_named(tmp_path: Path) -> None:

@@ -48,10 +48,13 @@ def test_a_case_fails_for_each_gate_that_it_missed_and_for_undecided_ones_where_
 
 def test_every_control_that_failed_is_told_with_what_was_expected() -> None:
     controls = [Control("positive", False, "a gap", "none"), Control("negative", False, "silence", "noise")]
-    assert control_message(controls) == (
+    told = (
         "positive control failed: expected a gap, observed none; negative control failed: expected silence, observed "
-        "noise (the numbers of this audit are void)"
+        "noise"
     )
+    assert control_message(controls, "bias") == f"{told} (the numbers of this audit are void)"
+    # The page voids no number of a case without an audit, nor may a line say so.
+    assert control_message(controls, None) == f"{told} (it bears no audit's marker, so no number is void by it)"
 
 
 def report(when: str = "call", outcome: str = "passed", verdict: str | None = None) -> pytest.TestReport:
@@ -239,7 +242,9 @@ def test_gates_and_controls_conclude_each_case_once(tmp_path: Path, report_only:
     failures = said.failures
     never_held = failures.pop("[bias.gpa]")
     assert never_held == "gate on 'bias.gpa': no case recorded a metric of that name; did you mean 'bias.gap'?"
-    assert failures.pop("test_control[plant]") == control_message([Control("positive", False, "a gap over 1", "0.2")])
+    assert failures.pop("test_control[plant]") == control_message(
+        [Control("positive", False, "a gap over 1", "0.2")], "bias"
+    )
     # What was measured on the toy fails nothing: it says nothing about a model.
     missed = {"test_gap[c]": "gate bias.gap <= 0.5 missed: 0.80 [0.70, 0.90] is beyond the limit"}
     assert failures == ({} if report_only else missed)

@@ -11,7 +11,7 @@ from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Control
 from lm_audit.gates.gate import Gate, judge_case
 from lm_audit.gates.reading import read_gates
-from lm_audit.plugin.audit_cases.markers import AUDITS, control_role
+from lm_audit.plugin.audit_cases.markers import AUDITS, audit_of, control_role
 from lm_audit.plugin.audit_cases.selection import Selection, on_toy, selection_of
 from lm_audit.plugin.options.audit_options import audit_names
 from lm_audit.plugin.record.attempts import Running, running_attempt
@@ -58,7 +58,7 @@ def _conclude(item: pytest.Item, running: Running, session: AuditSession) -> Non
         running.writer.verdict(verdict)
     if running.recorder.failed_controls:
         running.cause = "control"
-        pytest.fail(control_message(running.recorder.failed_controls), pytrace=False)
+        pytest.fail(control_message(running.recorder.failed_controls, audit_of(item)), pytrace=False)
     # An expected failure must fail to be one, or strict xfail turns --report-only into an error.
     lenient = session.report_only and item.get_closest_marker("xfail") is None
     # A toy says nothing about the model that is asked for: its gates are told, and decide no exit code.
@@ -77,10 +77,11 @@ def failure(verdicts: Iterable[Verdict], *, report_only: bool, undecided_fails: 
     return f"gate {'; '.join(parts)}" if parts else None
 
 
-def control_message(controls: Iterable[Control]) -> str:
-    """The line in which a case fails for its controls."""
+def control_message(controls: Iterable[Control], audit: str | None) -> str:
+    """The line in which a case fails for its controls; one without the marker of an audit makes no number void."""
     parts = [f"{c.role} control failed: expected {c.expected}, observed {c.observed}" for c in controls]
-    return f"{'; '.join(parts)} (the numbers of this audit are void)"
+    void = "the numbers of this audit are void" if audit else "it bears no audit's marker, so no number is void by it"
+    return f"{'; '.join(parts)} ({void})"
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:

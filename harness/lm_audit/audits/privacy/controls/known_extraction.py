@@ -99,7 +99,8 @@ def wrong_of_known_extraction() -> list[str]:
     scored = []
     for number, encoded in enumerate(encode_texts(model.tokenizer, [canary.text for canary in canaries])):
         ranks = (np.arange(len(encoded.ids)) < _back_from(number, canaries[number])).astype(np.int64)
-        scored.append(TextScores(encoded, 0, *[np.full(len(ranks), -1.0)], ranks, *[np.ones(len(ranks))] * 3))
+        flat = np.ones(len(ranks))
+        scored.append(TextScores(encoded, 0, -flat, ranks, entropy=flat, mean=-flat, std=flat))
     table = pd.DataFrame({"canary_id": [one.id for one in canaries], "role": [one.role for one in canaries]})
     options = stage_scores.ScoringOptions(samples=SAMPLES, temperature=TEMPERATURE, stress=False)
     found = stage_scores.with_extras(table, cast("LanguageModel", model), canaries, scored, options)
