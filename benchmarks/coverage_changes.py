@@ -165,6 +165,22 @@ def unlike(law: str, n: int, m: int, sd: float) -> Make:
     return make
 
 
+def two_sided(members: int, controls: int) -> Make:
+    """Members and controls, other ones in the second run; the effect is on the members."""
+
+    def make(rng: np.random.Generator, effect: float) -> tuple[Rows, Rows]:
+        first, second = (
+            [
+                {"item": f"{side}{k}", "g": "g0" if k < members else "g1", "v": float(v) + shift * (k < members)}
+                for k, v in enumerate(rng.normal(size=members + controls))
+            ]
+            for side, shift in (("a", 0.5), ("b", 0.5 + effect))
+        )
+        return first, second
+
+    return make
+
+
 def orders(questions: int, files: int | None = None) -> Make:
     """Questions in a published order and three shuffled ones; the effect is on the published order."""
 
@@ -384,6 +400,14 @@ def kinds() -> Iterator[Kind]:
         ):
             setting = f"{n} and {m} other items, {law}, SD 1 and {sd}"
             yield Kind("two samples, mean", setting, mean, unlike(law, n, m, sd))
+    # The longer tail of the second run is on the other side.
+    setting = "30 and 10 other items, exponential, SD 1 and 2, turned"
+    yield Kind("two samples, mean", setting, mean, unlike("exponential", 30, 10, -2))
+    yield Kind("two samples, auc", "8 members and 50 controls, others", members("auc"), two_sided(8, 50))
+    apart = MetricSource.difference("v", {"g": "g0"}, {"g": "g1"})
+    yield Kind("two samples, difference of groups", "20 and 20 items, others", apart, two_sided(20, 20))
+    yield Kind("two samples, clustered mean", "25 and 25 other clusters of 5, cluster SD 1.0",
+               MetricSource.mean("v", clusters=("c",)), others(nested(lambda rng: np.full(25, 5), 1.0)))  # fmt: skip
     yield Kind("two samples, share", "24 and 24 other items", mean, others(items(24, binary=True)))
     for n in (5, 12, 24):
         yield Kind("from intervals (BCa)", f"{n} and {n} values", None, others(items(n)))
@@ -497,6 +521,9 @@ def of_two_groups() -> Iterator[Kind]:
     )
 
 
+BY_T = {f"two samples, {name}" for name in ("mean", "auc", "difference of groups", "clustered mean")}
+
+
 def p_value(kind: Kind, effect: float, run: int) -> float:
     """The p-value of one simulated comparison; 1 where there is no test."""
     rng = np.random.default_rng([SEED, run, int(effect), *kind.name.encode(), *kind.setting.encode()])
@@ -508,7 +535,7 @@ def p_value(kind: Kind, effect: float, run: int) -> float:
         first, second = (make(values) for values in sides)
         p = difference_of_intervals(first, second)[1]
         return 1.0 if p is None else p
-    if kind.name == "two samples, mean" and (told := _by_t(kind.source, a, b)) > 0.05:
+    if kind.name in BY_T and kind.source and (told := _by_t(kind.source, a, b)) > 0.05:
         return told
     change = change_between(kind.source, RowTable(a), RowTable(b), target=kind.target, seed=run, resolution=0.01)
     assert isinstance(change, Change), change

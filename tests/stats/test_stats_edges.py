@@ -8,11 +8,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 import lm_audit.stats as hs
 from lm_audit.errors import UsageError
+from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 from lm_audit.stats.means.order_statistics import median_interval
+from lm_audit.stats.means.skewed import growth, skewness
 from lm_audit.stats.ranking.average_precision import pr_interval
 from tests.present import present
 
@@ -270,3 +272,21 @@ def test_a_small_table_has_the_two_way_t_and_a_smaller_one_nothing() -> None:
         assert contrast.difference.value is not None and contrast.difference.low is None
         assert contrast.two_way.value is None and "no interval, 6 rows and columns" in present(contrast.two_way.note)
     assert hs.crossed_contrast(np.ones((7, 7)), seed=0).two_way.value is None
+
+
+def test_a_statistic_of_ones_own_has_students_limits_and_more_of_them_on_the_longer_side() -> None:
+    even, skewed, others = np.linspace(-1, 1, 12), np.linspace(0, 1, 12) ** 4, np.linspace(-1, 1, 30)
+    found = hs.bootstrap_ci(even, lambda x: float(x.mean()), seed=4)
+    drawn = even[np.random.default_rng(4).integers(0, 12, (799, 12))].mean(axis=1).std(ddof=1) * (12 / 11) ** 0.5
+    half = t.isf(0.025, 11) * max(even.std(ddof=1) / 12**0.5, drawn)
+    assert (found.low, found.high) == pytest.approx((-half, half)) and found.n == 12
+    apart = hs.bootstrap_two_sample(even, others, lambda a, b: float(a.mean() - b.mean()), seed=4)
+    parts = even.var(ddof=1) / 12, others.var(ddof=1) / 30
+    freedom = degrees_of_freedom([(parts[0], 11), (parts[1], 29)])
+    assert present(apart.high) >= t.isf(0.025, freedom) * sum(parts) ** 0.5
+    assert present(apart.high) == pytest.approx(t.isf(0.025, freedom) * sum(parts) ** 0.5, rel=0.1)
+    for sign in (1, -1):
+        found = hs.bootstrap_ci(sign * skewed, lambda x: float(x.mean()), seed=4)
+        sides = (present(found.value) - present(found.low), present(found.high) - present(found.value))[::sign]
+        down, up = growth(skewness(skewed), 12, spared=0.25)
+        assert down == 1 and sides[1] / sides[0] == pytest.approx(up)
