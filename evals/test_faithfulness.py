@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
     from lm_audit.plugin.record.evidence_fixture import Recorder
 
+    Studies = tuple[list[Study], list[str]]
+
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "faithfulness"
 
 pytestmark = pytest.mark.faithfulness
@@ -132,14 +134,13 @@ def round_trips(case: Case, tokenizer: Any, options: RunOptions) -> list[tuple[s
 
 
 @pytest.fixture(scope="session")
-def studied(measured_once: MeasuredOnce) -> Callable[[LanguageModel, tuple[Sample, ...], bool], list[Study]]:
+def studied(measured_once: MeasuredOnce) -> Callable[[LanguageModel, tuple[Sample, ...], bool], Studies]:
     """Prepares samples once a model, so that all cases share forward passes, attributions and deletion states."""
 
-    def study(model: LanguageModel, samples: tuple[Sample, ...], chat: bool) -> list[Study]:
-        from lm_audit.audits.faithfulness.study import prepare
+    def study(model: LanguageModel, samples: tuple[Sample, ...], chat: bool) -> Studies:
+        from lm_audit.audits.faithfulness.study import prepare_all
 
-        what = ("studies", samples, chat)
-        return measured_once(model, what, lambda: [prepare(model, sample, chat=chat) for sample in samples])
+        return measured_once(model, ("studies", samples, chat), lambda: prepare_all(model, samples, chat=chat))
 
     return study
 
@@ -166,8 +167,10 @@ def test_method(
     """One method on one sample set: scores, references, heatmap, deletion curve."""
     from lm_audit.audits.faithfulness.audit import method_evidence
 
-    studies = studied(language_model, case.params["samples"], in_chat(language_model.tokenizer, run_options))
-    evidence.record(method_evidence(studies, case.params["method"], settings_of(case, run_options)))
+    studies, notes = studied(language_model, case.params["samples"], in_chat(language_model.tokenizer, run_options))
+    found = method_evidence(studies, case.params["method"], settings_of(case, run_options))
+    found.notes += notes
+    evidence.record(found)
 
 
 @cases(comparison_cases, preflight=round_trips, needs=WEIGHTS)
@@ -177,8 +180,10 @@ def test_comparison(
     """All methods on one sample set: ranking, agreement, what sentences hide, the price of approximation."""
     from lm_audit.audits.faithfulness.audit import comparison_evidence
 
-    studies = studied(language_model, case.params["samples"], in_chat(language_model.tokenizer, run_options))
-    evidence.record(comparison_evidence(studies, methods_of(run_options), settings_of(case, run_options)))
+    studies, notes = studied(language_model, case.params["samples"], in_chat(language_model.tokenizer, run_options))
+    found = comparison_evidence(studies, methods_of(run_options), settings_of(case, run_options))
+    found.notes += notes
+    evidence.record(found)
 
 
 def planted(model: LanguageModel, seed: int) -> tuple[LanguageModel, tuple[Sample, ...]]:

@@ -9,11 +9,18 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from lm_audit.audits.faithfulness import Explainer, attribute, deletion_curve, encode_passage, faithfulness_scores
+from lm_audit.audits.faithfulness import (
+    Explainer,
+    attribute,
+    deletion_curve,
+    encode_passage,
+    faithfulness_scores,
+    method_scores,
+)
 from lm_audit.audits.faithfulness.deletion.metrics import rank_correlation
 from lm_audit.audits.faithfulness.passage.samples import Sample, load_words, split_thinking
 from lm_audit.audits.faithfulness.passage.user_samples import read_samples
-from lm_audit.audits.faithfulness.study import prepare
+from lm_audit.audits.faithfulness.study import prepare, prepare_all
 from lm_audit.errors import DataError, UsageError
 from lm_audit.models.language_model import LanguageModel
 from lm_audit.models.text.byte_tokenizer import byte_tokenizer
@@ -270,6 +277,16 @@ def test_a_generation_that_ends_inside_its_thought_is_no_answer(small: LanguageM
     for text in ("<think>abc", "[THINK]abc", "abc</think>\n"):
         with pytest.raises(DataError, match="ends inside its thought"):
             prepare(small, Sample("s", "abc", text))
+
+
+def test_samples_without_an_answer_are_left_out_and_told(small: LanguageModel) -> None:
+    samples = [Sample("one", "abc", "bcd"), Sample("two", "abc", "<think>abc"), Sample("three", "abcd", "ab")]
+    studies, notes = prepare_all(small, samples)
+    assert [study.sample.name for study in studies] == ["one", "three"]
+    assert [note.split(":")[0] for note in notes] == ["Warning"] and "1 of 3 samples" in notes[0] and "two" in notes[0]
+    assert notes[0] in method_scores(small, samples, method="ifr", steps=2).notes
+    with pytest.raises(DataError, match="sample two: the generation ends inside its thought"):
+        prepare_all(small, samples[1:2])
 
 
 def test_the_template_s_own_tags_come_first() -> None:

@@ -20,7 +20,7 @@ from lm_audit.audits.faithfulness.figures import (
 )
 from lm_audit.audits.faithfulness.options import MOST_HOPS
 from lm_audit.audits.faithfulness.passage.samples import Sample
-from lm_audit.audits.faithfulness.study import Scored, Study, prepare
+from lm_audit.audits.faithfulness.study import Scored, Study, prepare_all
 from lm_audit.errors import UsageError
 from lm_audit.evidence import Evidence
 from lm_audit.shared.number_checks import check_choice, check_seed, check_whole
@@ -131,12 +131,15 @@ def method_scores(
 
     ``samples`` are :func:`~lm_audit.audits.faithfulness.passage.user_samples.read_samples` of a file, or generated
     ones. Raises ``UsageError`` for no samples and for an option that cannot be meant, and what
-    :func:`~lm_audit.audits.faithfulness.study.prepare` raises.
+    :func:`~lm_audit.audits.faithfulness.study.prepare_all` raises.
     """
     if not samples:
         raise UsageError("samples is empty; at least one is needed")
     settings = Settings(unit=unit, steps=steps, baseline=baseline, view=view, hops=hops, seed=seed)
-    return method_evidence([prepare(model, sample, chat=chat) for sample in samples], method, settings)
+    studies, notes = prepare_all(model, samples, chat=chat)
+    evidence = method_evidence(studies, method, settings)
+    evidence.notes += notes
+    return evidence
 
 
 def method_evidence(studies: Sequence[Study], method: str, settings: Settings) -> Evidence:

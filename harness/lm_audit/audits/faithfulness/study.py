@@ -158,23 +158,48 @@ def _between(value: float, references: Mapping[str, DeletionCurve], metric: str)
     return normalised_score(value, chance, oracle) if chance - oracle >= LEAST_GAP else None
 
 
+class NoAnswerError(DataError):
+    """A sample to which the model gives no answer that could be explained."""
+
+
+def prepare_all(
+    model: LanguageModel, samples: Sequence[Sample], *, chat: bool = False
+) -> tuple[list[Study], list[str]]:
+    """The studies of samples, and what is to be noted of those to which the model gives no answer: they are left out.
+
+    Raises what :func:`prepare` raises, ``DataError`` also where no sample has an answer.
+    """
+    studies: list[Study] = []
+    without: list[NoAnswerError] = []
+    for sample in samples:
+        try:
+            studies.append(prepare(model, sample, chat=chat))
+        except NoAnswerError as error:
+            without.append(error)
+    if not studies:
+        raise without[0]
+    said = f"Warning: {len(without)} of {len(samples)} samples have no answer and are left out; the first: "
+    return studies, [f"{said}{without[0]}"] if without else []
+
+
 def prepare(model: LanguageModel, sample: Sample, *, chat: bool = False, max_new_tokens: int = MAX_NEW_TOKENS) -> Study:
     """The study of a sample; the model generates where the sample has no generation.
 
-    ``DataError`` where a span holds no token, the model generates nothing, or no answer follows its thought.
+    ``DataError`` where a span holds no token, :class:`NoAnswerError` where the model generates nothing, or no answer
+    follows its thought.
     """
     generation, opened = sample.generation, None
     if generation is None:
         reply = model.generate([sample.prompt], max_new_tokens=max_new_tokens, chat=chat)[0]
         generation, opened = reply.text, reply.opened
         if is_blank(generation):
-            raise DataError(f"sample {sample.name}: the model writes nothing that can be seen or explained")
+            raise NoAnswerError(f"sample {sample.name}: the model writes nothing that can be seen or explained")
     explainer = Explainer(model, sample.prompt, generation, chat=chat)
     thinking, output = sample.thinking, sample.output
     if output is None:
         answer = split_reply(generation, opened=opened).answer
         if answer is None or not answer.strip():
-            raise DataError(
+            raise NoAnswerError(
                 f"sample {sample.name}: the generation ends inside its thought, so there is no answer to explain; "
                 "allow more --thinking-tokens, or give output_span"
             )
