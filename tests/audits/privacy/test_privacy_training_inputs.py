@@ -179,9 +179,10 @@ def test_noise_that_counts_in_evaluation_too(adapted: bool) -> None:
     from peft import get_peft_model
     from transformers import AutoModelForCausalLM, PhimoeConfig
 
-    noise = {"router_jitter_noise": 0.3, "num_local_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2}
+    build: Any = AutoModelForCausalLM.from_config
+    settings: Any = WIDE | {"num_local_experts": 4, "num_experts_per_tok": 2, "num_key_value_heads": 2}
     torch.manual_seed(0)
-    module: Any = AutoModelForCausalLM.from_config(PhimoeConfig(**WIDE, **noise, initializer_range=0.2)).float()
+    module = build(PhimoeConfig(**settings, router_jitter_noise=0.3, initializer_range=0.2)).float()
     if adapted:
         module = get_peft_model(module, lora_config(module, LoraSettings(dropout=0.3)))
     with pytest.raises(ModelError, match=r"computes otherwise in training mode than in evaluation"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ def test_a_tokenizer_that_needs_a_package(
     folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str | None, says: str | None
 ) -> None:
     """Told when the cases were collected, and not by the first of them."""
-    real = tokenizer_file.find_spec
+    real = find_spec
     absent = ("sacremoses", "rjieba")
     monkeypatch.setattr(tokenizer_file, "find_spec", lambda package: None if package in absent else real(package))
     edit_json(folder / "config.json", model_type=kind, architectures=None)

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -162,7 +162,7 @@ def test_a_base_in_packed_weights_is_unpacked_where_that_can_be(llama_folder: Pa
     """Merged into packed weights an adapter is rounded, and was refused for it: "answers otherwise than beside it"."""
     from transformers import AutoModelForCausalLM
 
-    plain, packed = (AutoModelForCausalLM.from_pretrained(llama_folder) for _ in range(2))
+    plain, packed = (cast("Any", AutoModelForCausalLM.from_pretrained(llama_folder)) for _ in range(2))
     assert dequantised(plain) is plain
     packed.hf_quantizer = object()
     packed.dequantize = lambda: plain
@@ -182,8 +182,9 @@ def test_an_adapter_over_a_base_of_bitsandbytes(tmp_path: Path, bits: int) -> No
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed: pip install bitsandbytes")
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
 
-    packed = BitsAndBytesConfig(**{f"load_in_{bits}bit": True})
-    wide = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4}
+    quantised: Any = BitsAndBytesConfig
+    packed = quantised(**{f"load_in_{bits}bit": True})
+    wide: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4}
     plain = save_small_llama(tmp_path / "plain", **wide)
     module = AutoModelForCausalLM.from_pretrained(plain, quantization_config=packed, device_map="cpu")
     module.save_pretrained(tmp_path / "base")

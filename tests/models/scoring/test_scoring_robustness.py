@@ -223,12 +223,18 @@ def of_experts(chosen: int, seed: int) -> Any:
     """A random JetMoe of 16 experts, in bfloat16."""
     from transformers import AutoModelForCausalLM, JetMoeConfig
 
-    shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 4, "num_key_value_heads": 2}
-    experts = {"num_local_experts": 16, "num_experts_per_tok": chosen, "kv_channels": 16}
+    shape: dict[str, Any] = {
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 4,
+        "num_key_value_heads": 2,
+    }
+    experts: dict[str, Any] = {"num_local_experts": 16, "num_experts_per_tok": chosen, "kv_channels": 16}
     config = JetMoeConfig(vocab_size=VOCABULARY, initializer_range=0.15, **shape, **experts)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        module: Any = AutoModelForCausalLM.from_config(config)
+        build: Any = AutoModelForCausalLM.from_config
+        module = build(config)
     return module.bfloat16().eval()
 
 
