@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lm_audit.stats.bootstrap.samples import two_sample_distribution
+from lm_audit.stats.bootstrap.resampling import evaluate, paired_batches
 from lm_audit.stats.checked import checked
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, two_groups
@@ -51,7 +51,8 @@ def pr_interval(
     area = roc_auc(*groups, confidence=confidence)
     if area.low is None or area.high is None:
         return replace(point, note=area.note)
-    drawn = two_sample_distribution(*groups, "pr_auc", n_resamples=n_resamples, seed=seed)
+    batches = paired_batches(seed, *map(len, groups), n_resamples)
+    drawn = np.concatenate([evaluate(average_precision_of, groups[0][one], groups[1][two]) for one, two in batches])
     from scipy.special import expit, logit, stdtrit
 
     tail, edge = (1 - confidence) / 2, 0.25 / len(groups[0])
