@@ -51,7 +51,7 @@ def pr_interval(
     area = roc_auc(*groups, confidence=confidence)
     if area.low is None or area.high is None:
         return replace(point, note=area.note)
-    batches = paired_batches(seed, *map(len, groups), n_resamples)
+    batches = paired_batches(seed, len(groups[0]), len(groups[1]), n_resamples)
     drawn = np.concatenate([evaluate(average_precision_of, groups[0][one], groups[1][two]) for one, two in batches])
     from scipy.special import expit, logit, stdtrit
 
