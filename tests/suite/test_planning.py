@@ -11,7 +11,9 @@ import pytest
 from lm_audit.audits.design import Design
 from lm_audit.cli import main
 from lm_audit.gates.gate import Gate, judge
+from lm_audit.planning.collecting import Collected, PlannedDesign
 from lm_audit.planning.forecast import cannot_decide, forecast, units_needed
+from lm_audit.planning.table import lines
 from lm_audit.stats import clopper_pearson, clustered_mean, roc_auc
 
 SHARE = Design("m", "share", 18, "samples", low=0.0, high=1.0, fewest=1)
@@ -335,3 +337,25 @@ def test_units_are_told_by_their_number(counted: str, one: str, two: str) -> Non
 def test_what_pytest_refuses_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--size", "enormous"]) == 2
     assert "enormous" in capsys.readouterr().err
+
+
+def test_a_larger_size_is_named_where_the_case_itself_could_be_decided_at_it_with_the_units_it_has_there() -> None:
+    """Another case of the same test speaks for it only where the larger size has not that case."""
+    gate = Gate("bias.gap", high=1.0, limit="<= 1")
+
+    def at(size: str, **cases: int) -> Collected:
+        found = [
+            PlannedDesign(
+                f"t.py::test_grid[{case}]", "bias", None, Design("bias.gap", "mean", n, f"clusters (of {n})", 1.0)
+            )
+            for case, n in cases.items()
+        ]
+        return Collected(tuple(found), (gate,), size, len(found), 0, ())
+
+    def remedy(larger: Collected) -> str:
+        told = list(lines(at("smoke", zh=4), {"standard": larger}))
+        return next(line for line in told if " could" in line).strip()
+
+    assert remedy(at("standard", zh=12)) == "--size standard could: 12 clusters (of 12)"
+    assert not remedy(at("standard", zh=4, en=50)).startswith("--size")
+    assert remedy(at("standard", fr=4, en=50)) == "--size standard could: 50 clusters (of 50)"

@@ -81,10 +81,9 @@ def _held(gate: Gate, collected: Collected) -> list[PlannedDesign]:
 def _remedy(gate: Gate, entry: PlannedDesign, now: Collected, larger: Mapping[str, Collected]) -> str:
     """The size of the run, or the number of units, that could decide the gate."""
     for size, collected in larger.items():
-        same = [one for one in _held(gate, collected) if _alike(one, entry)]
-        if same and any(cannot_decide(one.design, gate) is None for one in same):
-            best = max(one.design.units or 0 for one in same)
-            return f"--size {size} could: {entry.design.many(best)}"
+        able = [one for one in _same(entry, _held(gate, collected)) if cannot_decide(one.design, gate) is None]
+        if able:
+            return f"--size {size} could: {_units(max(able, key=lambda one: one.design.units or 0))}"
     needed = units_needed(entry.design, gate)
     if needed is None:
         return "no number of units could: look at the limit"
@@ -93,10 +92,12 @@ def _remedy(gate: Gate, entry: PlannedDesign, now: Collected, larger: Mapping[st
     return f"{entry.design.many(needed)} could, more than any --size has of these data"
 
 
-def _alike(one: PlannedDesign, other: PlannedDesign) -> bool:
-    return (one.case_id, one.model) == (other.case_id, other.model) or (
-        one.design.metric == other.design.metric and one.case_id.partition("[")[0] == other.case_id.partition("[")[0]
-    )
+def _same(entry: PlannedDesign, found: Sequence[PlannedDesign]) -> list[PlannedDesign]:
+    """The case itself as another size has it; where that size has other cases, those of the same test and metric."""
+    same = [one for one in found if one.design.metric == entry.design.metric]
+    itself = [one for one in same if (one.case_id, one.model) == (entry.case_id, entry.model)]
+    test = entry.case_id.partition("[")[0]
+    return itself or [one for one in same if one.case_id.partition("[")[0] == test]
 
 
 def _headline(entry: PlannedDesign, cases: int) -> Iterator[str]:
