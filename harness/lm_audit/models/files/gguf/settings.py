@@ -146,7 +146,7 @@ def stated_window(header: GgufHeader, path: Path) -> int | None:
     if not isinstance(length, int) or isinstance(length, bool) or length <= 0:
         return None
     plain = Attributes({"max_position_embeddings": length, "rope_parameters": {}})
-    rope = _rope(plain, header, path, lambda _: [1.0])
+    rope = _rope(plain, header, path, lambda _: [1.0] * (_pairs(header) or 1))  # no length hangs on their values
     return context_window(Attributes({"max_position_embeddings": length, "rope_parameters": rope or {}}))
 
 
@@ -191,7 +191,7 @@ def _rope(config: Any, header: GgufHeader, path: Path, factors: Factors) -> dict
     if lacking and (kind == "longrope" or len(lacking) == 1):
         raise ModelError(f"{path} scales rotary positions by LongRoPE and lacks {lacking[0]}")
     if held and (plain or kind == "longrope"):
-        pairs = int(header.of_model("rope.dimension_count") or 0) // 2
+        pairs = _pairs(header)
         return _by_factors(header, held, context, original, lambda name: _positive(factors(name), name, path, pairs))
     if not held and kind == "yarn":
         return _yarn(header, scale, original)
@@ -207,6 +207,11 @@ def _refuse_lost_factors(header: GgufHeader, path: Path) -> None:
         raise ModelError(
             f"{path} lengthens {original} positions to {context} and lacks {' and '.join(ROPE_TENSORS[1:])}"
         )
+
+
+def _pairs(header: GgufHeader) -> int:
+    """How many pairs of a head's dimensions the file says are rotated; 0 where it does not."""
+    return int(header.of_model("rope.dimension_count") or 0) // 2
 
 
 def _positive(values: list[float], name: str, path: Path, pairs: int) -> list[float]:
