@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pluggy
 import pytest
 
 from lm_audit.errors import HarnessError, UsageError
@@ -15,10 +14,13 @@ from lm_audit.plugin.record.audit_session import SESSION, AuditSession, reports_
 from lm_audit.report.exporters import TARGETS, check_installed
 from lm_audit.shared.names import readable
 
+if TYPE_CHECKING:
+    from lm_audit.report.in_pytest.allure_files import AllureFiles
+
 _LINES: pytest.StashKey[list[str]] = pytest.StashKey()
 _BEFORE: pytest.StashKey[Path] = pytest.StashKey()
 """The folder of ``--baseline``."""
-_ALLURE: pytest.StashKey[_AllureFiles] = pytest.StashKey()
+_ALLURE: pytest.StashKey[AllureFiles] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,33 +80,14 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"--baseline: {error}") from error
 
 
-_allure_hook = pluggy.HookimplMarker("allure")
-
-
-class _AllureFiles:
-    """What allure-pytest writes after each case: a file that the disk refuses is missing there, and the run goes on."""
-
-    def __init__(self) -> None:
-        self.refused: list[OSError] = []
-
-    @_allure_hook(wrapper=True)
-    def report_result(self) -> Generator[None, object, object]:
-        """Let a file go that cannot be written."""
-        try:
-            return (yield)
-        except OSError as error:
-            self.refused.append(error)
-            return None
-
-    report_container = report_attached_file = report_attached_data = report_globals = report_result
-
-
 def pytest_lm_audit_planned(session: pytest.Session) -> None:
     """Keep a full disk under ``--alluredir`` from ending the run."""
     if session.config.getoption("allure_report_dir", None):
         from allure_commons import plugin_manager
 
-        files = session.config.stash[_ALLURE] = _AllureFiles()
+        from lm_audit.report.in_pytest.allure_files import AllureFiles
+
+        files = session.config.stash[_ALLURE] = AllureFiles()
         plugin_manager.register(files)
         session.config.add_cleanup(lambda: plugin_manager.unregister(files))
 
