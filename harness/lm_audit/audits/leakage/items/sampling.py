@@ -247,10 +247,10 @@ class Reading:
             )
         for column in self._contexts:
             yield f"{column!r} is read before each question: `--leakage-columns context=none` to change"
-        names = [f"{value} {count}" for (_, value), count in self._splits.items()]
-        if len(names) > 1 and (column := next(iter(self._splits))[0]) not in self._mapping.values():
+        splits = [f"{value} {count}" for (_, value), count in self._splits.items()]
+        if len(splits) > 1 and (column := next(iter(self._splits))[0]) not in self._mapping.values():
             yield (
-                f"rows of several splits ({', '.join(names)}, by the column {column!r}) are read as one set: "
+                f"rows of several splits ({', '.join(splits)}, by the column {column!r}) are read as one set: "
                 f"`--leakage-columns subject={column}` to tell them apart"
             )
         if self._alike:
