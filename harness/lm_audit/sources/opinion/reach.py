@@ -385,8 +385,8 @@ def _resampled(*sides: Mask, draws: int = 499) -> Floats:
 
 
 def _of_tpr(source: MetricSource, units: Units, tail: float) -> Reach | None:
-    """Of the share of members above the threshold as it is, and where twins may pass it: of four or more with both
-    sides resampled, of fewer, and where the threshold is tied, above those between which that of all twins lies.
+    """Of the share of members above the threshold that all twins would have: drawn, or where it is tied at those
+    between which it lies; above the threshold as it is where no twin may pass it.
     """
     from scipy.special import betainc
 
@@ -406,9 +406,17 @@ def _of_tpr(source: MetricSource, units: Units, tail: float) -> Reach | None:
     at = ordered[min(allowed, n - 1)]
     reach = max(value - low(at), high(at) - value)
     tied = 0 < allowed < n - 1 and (ordered[allowed - 1 : allowed + 2] == at).sum() > 1
-    if allowed >= 4 and not tied:
-        ends = np.quantile(evaluate(_resampled(members, twins)), (tail, 1 - tail))
-        return Reach.of(max(reach, value - ends[0], ends[1] - value))
+    if 0 < allowed < n and not tied:
+        # Twins above the true threshold are drawn; it lies at one of the two places between which they part.
+        above = np.random.default_rng(0).binomial(n, fpr, 10 * DRAWS)
+        scale = float((ordered[: min(20, n - 1)] - ordered[min(20, n - 1)]).mean())
+        furthest = ordered[0] + scale * math.log1p(-math.log(0.05) / (fpr * n))
+        ends = np.r_[furthest, ordered][np.minimum(above + np.arange(len(above)) % 2, n)]
+        found = (scores[members][None] > ends[:, None]).sum(axis=1)
+        rng, m = np.random.default_rng(1), int(members.sum())
+        least = np.where(found > 0, rng.beta(np.maximum(found, 1), m - found + 1), 0.0)
+        most = np.where(found < m, rng.beta(found + 1, np.maximum(m - found, 1)), 1.0)
+        return Reach.of(max(value - np.quantile(least, tail), np.quantile(most, 1 - tail) - value))
     if not allowed:
         return Reach.of(reach)
     # The share of all twins above the k-th largest of n is distributed as Beta(k, n - k + 1).
