@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -74,6 +75,8 @@ def longest(rng: np.random.Generator, seed: int, there: bool, *, p: Sequence[flo
     true = float(next((k for k, chance in enumerate(p) if chance < THRESHOLD), len(p)))
     found = cliff(accuracy, THRESHOLD, possible)
     told = found if found.value is not None else Estimate(0.0, 0.0, _possible(possible))
+    if told.high is None:  # it may lie beyond: nothing is longer here
+        told = replace(told, high=float(len(p)))
     return {"needle.cliff": Told(told, true), "needle.cliff, beyond the true one": Told(told, true, true, "above")}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -265,6 +266,20 @@ def test_at_smoke_it_names_what_can_never_reach_a_verdict_and_the_size_that_coul
     assert re.search(r"needle\.cliff: .* no verdict can come of it: 6 samples a length cannot show 0\.85", told)
     assert "members were not chosen by coins" in told
     assert "preference_grid" not in told
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [(300, "met but never missed"), (512, "met but never missed"), (800, None), (2048, None),
+     (3000, "missed but never met")],
+)  # fmt: skip
+def test_a_cliff_is_one_of_the_lengths_and_can_be_met_and_missed_between_them(limit: float, says: str | None) -> None:
+    steps = (512.0, 1024.0, 2048.0)
+    design = Design("needle.cliff", "bound", 60, "samples a length", unit="tokens", fewest=23, steps=steps)
+    gate = Gate("needle.cliff", low=limit)
+    told = cannot_decide(design, gate)
+    assert says in told if says and told else told is says
+    assert units_needed(replace(design, units=6), gate) == (None if says else 23)
 
 
 def test_a_gate_that_nothing_is_held_against_says_why(

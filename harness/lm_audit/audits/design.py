@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["share", "shares", "mean", "difference", "auc", "bound", "test"]
 """What the metric is: a share of yes-no answers, the largest difference between shares of answers to the same requests,
-a mean, a difference of two groups' means, an AUC, a one-sided bound, or a test whose p-value has no interval."""
+a mean, a difference of two groups' means, an AUC, a bound (one-sided, or one of ``steps``), or a test whose p-value has
+no interval."""
 
 
 class PlanOptions(Protocol):
@@ -73,7 +74,8 @@ class Design:
     differences of values, and of shares of several draws; not of crossed tables and of other shares). ``crossed``
     counts the levels of the other factor of a table. ``looks`` counts the differences of which the largest is reported.
     ``answers``: of a share over clusters, how many independent answers they are worth
-    (:func:`lm_audit.stats.shares.clustered_share.expected_answers`).
+    (:func:`lm_audit.stats.shares.clustered_share.expected_answers`). ``steps``: the few values that a metric can take,
+    in order, which are the ends of its interval too.
     """
 
     metric: str
@@ -94,6 +96,7 @@ class Design:
     crossed: int | None = None
     looks: int = 1
     answers: float | None = None
+    steps: tuple[float, ...] = ()
 
     def many(self, units: int) -> str:
         """``units`` with what they are: "8 samples", "1 sample"."""

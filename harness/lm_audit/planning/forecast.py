@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -226,6 +227,11 @@ def _outcomes(design: Design, units: int) -> list[Estimate]:
     if design.kind == "share":
         counts = {round(i * units / GRID) for i in range(GRID + 1)}
         return [_share_outcome(design, k, units) for k in sorted(counts)]
+    if design.steps:
+        # Whether it lies beyond the last step is never told.
+        ends = combinations_with_replacement(design.steps, 2)
+        spans = [(low, None if high == design.steps[-1] else high) for low, high in ends]
+        return [Estimate(low, low, high, n=units, fewest=1) for low, high in spans]
     half = half_width(design, units)
     if design.kind == "bound":
         return [Estimate(value, low=value, n=units, fewest=1) for value in (design.low or 0.0, (design.high or 1e9))]

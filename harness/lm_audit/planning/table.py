@@ -111,6 +111,8 @@ def _shows(entry: PlannedDesign) -> str:
     unit = " SD of one" if found.relative else f" {entry.design.unit}" if entry.design.unit else ""
     parts = [f"half width {found.half_width:.3g}{unit}" if found.half_width is not None else ""]
     parts.append(f"finds {found.detectable:.3g}{unit}" if found.detectable is not None else "")
+    if entry.design.steps:
+        return f"one of {', '.join(f'{step:,g}' for step in entry.design.steps)}{unit}"
     return ", ".join(part for part in parts if part) or "a lower bound"
 
 

@@ -39,8 +39,9 @@ def shortcoming(estimate: Estimate) -> str | None:
     """Why nothing can be concluded from an estimate, ``None`` where its interval covers.
 
     No value, no interval, one that does not claim to cover in 90 %, an interval without width (all values equal:
-    nothing tells how far chance reaches), or too few independent units, or an unknown number of them. The reason is a
-    phrase without a capital or a full stop.
+    nothing tells how far chance reaches; an exact one, whose ``fewest`` is 1, may have none where its metric moves by
+    steps), or too few independent units, or an unknown number of them. The reason is a phrase without a capital or a
+    full stop.
     """
     if estimate.value is None:
         return f"no value: {estimate.note}"
@@ -49,7 +50,7 @@ def shortcoming(estimate: Estimate) -> str | None:
     if estimate.confidence is None or estimate.confidence < CONFIDENCE - 1e-9:
         told = "no stated share" if estimate.confidence is None else f"{100 * estimate.confidence:g} %"
         return f"its interval covers in {told} of cases, and {100 * CONFIDENCE:g} % are the least"
-    if estimate.low == estimate.high:
+    if estimate.low == estimate.high and fewest_units(estimate) > 1:
         return "its interval has no width, as where all values are equal: nothing tells how far chance reaches"
     if independent_units(estimate) is None and fewest_units(estimate) > 1:
         return (

@@ -31,6 +31,7 @@ from lm_audit.audits.needle.grid.cliff import cliff, possible_level
 from lm_audit.audits.needle.samples.sample import Sample
 from lm_audit.cli import main
 from lm_audit.errors import DataError
+from lm_audit.gates.gate import Gate, judge
 from lm_audit.stats import Estimate
 from tests.audits.needle.text.needle_tokenizers import small_tokenizer
 from tests.present import present
@@ -165,8 +166,24 @@ def accuracies(*counts: tuple[int, int]) -> dict[int, Estimate]:
 def test_cliff_is_the_last_length_before_the_first_that_is_not_shown_good() -> None:
     found = cliff(accuracies((50, 50), (49, 50), (40, 50), (50, 50)), 0.85)
     assert found.value == 2000.0
-    assert found.high == 4000.0  # 0.8 of 50 may still be 0.888
+    assert found.high is None, "0.8 of 50 may still be 0.888, and the longest length was answered"
     assert "next length: 3000" in present(found.note)
+    assert cliff(accuracies((50, 50), (49, 50), (40, 50), (20, 50)), 0.85).high == 3000.0
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([(50, 50), (50, 50), (50, 50)], ["met", "met", "met", "undecided"]),
+        ([(50, 50), (50, 50), (20, 50)], ["met", "met", "missed", "missed"]),
+        ([(50, 50), (40, 50), (20, 50)], ["met", "undecided", "missed", "missed"]),
+        ([(50, 50), (40, 50), (40, 50)], ["met", "undecided", "undecided", "undecided"]),
+    ],
+)
+def test_what_a_cliff_tells_of_a_limit(counts: list[tuple[int, int]], words: list[str]) -> None:
+    """Where the longest length is read, or may be, nothing tells that the cliff does not lie beyond it."""
+    found = cliff(accuracies(*counts), 0.85)
+    assert [judge(Gate("needle.cliff", low=limit), found).word for limit in (1000, 2000, 3000, 4000)] == words
 
 
 def test_the_far_end_of_the_cliff_allows_for_the_number_of_lengths() -> None:
@@ -177,13 +194,12 @@ def test_the_far_end_of_the_cliff_allows_for_the_number_of_lengths() -> None:
         wide = {k: share([1.0] * n + [0.0] * (220 - n), confidence=possible_level(5)) for k, n in enumerate(counts, 1)}
         narrow = {k: share([1.0] * n + [0.0] * (220 - n)) for k, n in enumerate(counts, 1)}
         found = cliff(narrow, 0.85, wide)
-        reached = found.high if found.value is not None else (5.0 if wide[1].high and wide[1].high >= 0.85 else 0.0)
-        beyond += present(reached) < 5 and found.value is not None
+        beyond += found.value is not None and found.high is not None and found.high < 5
     assert possible_level(5) == pytest.approx(0.99) and possible_level(1) == pytest.approx(0.95)
     assert beyond <= 0.05 * 400
     scored = [*answered_grid({1000: 215, 2000: 175})]
     plain = grid_evidence(scored).metrics["needle.cliff"]
-    assert (plain.value, plain.high) == (1000.0, 2000.0)
+    assert (plain.value, plain.high) == (1000.0, None)
 
 
 def answered_grid(found: Mapping[int, int]) -> list[Scored]:
@@ -196,7 +212,8 @@ def answered_grid(found: Mapping[int, int]) -> list[Scored]:
 
 
 def test_cliff_beyond_what_was_measured() -> None:
-    assert "beyond" in present(cliff(accuracies((50, 50)), 0.85).note)
+    found = cliff(accuracies((50, 50)), 0.85)
+    assert "beyond" in present(found.note) and (found.low, found.high) == (1000.0, None)
 
 
 def test_cliff_needs_enough_samples() -> None:

@@ -42,8 +42,9 @@ def designs(test: str, params: Mapping[str, Any], options: PlanOptions) -> Itera
     if lengths and length is not None and length < needed:
         never = f"{length} samples a length cannot show {threshold:g}: {needed}, all answered, are needed"
     yield Design(
-        "needle.cliff", "bound", length, "samples a length", unit="tokens", fewest=1, never=never, headline=True
-    )
+        "needle.cliff", "bound", length, "samples a length", unit="tokens", fewest=needed, never=never, headline=True,
+        steps=tuple(map(float, lengths)),
+    )  # fmt: skip
 
 
 def _of_stretches(metric: str, stretches: int, prompts: int) -> Design:

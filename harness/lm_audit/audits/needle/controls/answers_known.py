@@ -133,7 +133,8 @@ def wrong_cliffs(samples: Sequence[Sample]) -> list[str]:
         limits = {length: _limits(count, samples, length) for length, count in right.items()}
         shown = _last([length for length, (low, _) in limits.items() if low >= threshold], short, long)
         reached = _last([length for length, (_, high) in limits.items() if high >= threshold], short, long)
-        wanted = (shown, shown, None if shown is None else max(shown, reached or 0), len(samples), None)
+        furthest = None if shown is None or reached == long else max(shown, reached or 0)
+        wanted = (shown, shown, furthest, len(samples), None)
         told = (found.value, found.low, found.high, found.n, found.chance)
         if told != wanted:
             faults.append(

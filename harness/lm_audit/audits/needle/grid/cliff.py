@@ -25,8 +25,9 @@ def cliff(
     """The longest length at which, and at every shorter one, the lower bound of accuracy is at least ``threshold``.
 
     ``high`` is the longest length up to which the upper bound is, by ``possible_accuracy`` (``accuracy`` where not
-    given): the same with intervals of :func:`possible_level`. No value where the shortest length already falls
-    short, with the reason: too few samples ever to show it, undecided, or below.
+    given): the same with intervals of :func:`possible_level`; ``None`` where that is the longest that was measured,
+    since the cliff may lie beyond. Both ends are lengths of the grid, and may be one. No value where the shortest
+    length already falls short, with the reason: too few samples ever to show it, undecided, or below.
     """
     lengths = sorted(accuracy)
     shown = _leading(lengths, accuracy, threshold, "low")
@@ -37,13 +38,17 @@ def cliff(
         "method": f"lower bound >= {threshold:g}",
         "unit": "tokens",
         "better": "higher",
+        "fewest": 1,
     }
     if shown is None:
         return Estimate.not_estimable(_reason(lengths, accuracy, threshold), **fields)
     note = None if shown == lengths[-1] else f"next length: {_describe(lengths[lengths.index(shown) + 1], accuracy)}"
     if shown == lengths[-1]:
         note = "the longest length that was measured; the cliff lies beyond"
-    return Estimate(float(shown), float(shown), float(possible or shown), note=note, **fields)
+    furthest = max(shown, possible or shown)
+    return Estimate(
+        float(shown), float(shown), None if furthest == lengths[-1] else float(furthest), note=note, **fields
+    )
 
 
 def samples_needed(threshold: float) -> int:
