@@ -567,6 +567,10 @@ def _told(step: Sequence[StageScores]) -> list[str]:
     return trained_controls.wrong_changes(whole)
 
 
+def test_members_that_all_change_alike_are_a_fault_and_no_crash() -> None:
+    assert trained_controls._wrong_effects({"metric": "m"}, [0.0] * 8, [0.0] * 8) == ["m: all members changed by 0"]
+
+
 def _turned(scores: Frames) -> Frames:
     """Members and twins exchanged."""
     return replace(scores, members=scores.twins, twins=scores.members)

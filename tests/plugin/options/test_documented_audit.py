@@ -51,7 +51,12 @@ def called(site: Path, module: str, *words: str) -> subprocess.CompletedProcess[
     (home / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", module, *words]
     return subprocess.run(
-        command, cwd=home, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+        command,
+        cwd=home,
+        env=os.environ | {"PYTHONPATH": path, "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

@@ -268,7 +268,9 @@ def wrong_changes(whole: Evidence) -> list[str]:
 
 
 def _wrong_effects(row: Mapping[str, Any], members: Sequence[float], twins: Sequence[float]) -> list[str]:
-    """Standardised changes and counts of signs that are not those of the canaries' changes, which all have a spread."""
+    """Standardised changes and counts of signs that are not those of the canaries' changes, which must spread."""
+    if not variance(members) > 0:
+        return [f"{row.get('metric')}: all members changed by {members[0]:.4g}"]
     apart = fmean(members) - fmean(twins)
     pooled = ((len(members) - 1) * variance(members) + (len(twins) - 1) * variance(twins)) / (
         len(members) + len(twins) - 2
