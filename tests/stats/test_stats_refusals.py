@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import lm_audit.stats as hs
 from lm_audit.errors import UsageError
+from lm_audit.stats import Estimate
 from lm_audit.stats.means.order_statistics import median_interval
 
 
@@ -31,3 +34,15 @@ def test_a_table_without_cells_or_columns_is_told(table: list[float]) -> None:
     else:
         found = hs.two_way_mean(np.zeros((0, 3)))
         assert found.value is None and "the table is empty" in (found.note or "")
+
+
+@pytest.mark.parametrize("fields", [{"n": -5}, {"units": -1}, {"confidence": 95}, {"confidence": -0.1}])
+def test_an_estimate_refuses_counts_below_0_and_a_confidence_in_per_cent(fields: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(fields))):
+        Estimate(0.5, 0.4, 0.6, **fields)  # type: ignore[arg-type]  # what a mistake would give
+
+
+def test_numbers_of_other_libraries_become_plain() -> None:
+    made = Estimate(np.float32(0.5), np.float64(0.25), np.float16(0.75), n=np.int64(8))  # type: ignore[arg-type]
+    assert json.loads(json.dumps(made.to_json())) == Estimate(0.5, 0.25, 0.75, n=8).to_json()
+    assert repr(made) == "Estimate(0.5, low=0.25, high=0.75, n=8)"

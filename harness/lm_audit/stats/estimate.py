@@ -16,6 +16,7 @@ baseline, a noise floor); ``None`` says nothing."""
 _LATER = ("units", "fewest")
 """Fields that older ledgers lack: left out where they say nothing, so that old and new records look alike."""
 
+_NUMBERS = ("value", "low", "high", "chance", "confidence", "n", "units", "fewest")
 _TOLD = ("low", "high", "n", "method", "unit", "better", "note", "chance", "units", "fewest")
 
 
@@ -30,7 +31,9 @@ class Estimate:
     clusters, the smaller side where two are compared; ``None`` where that is ``n``. ``fewest`` is the number of units
     from which on this interval covers what it says, ``None`` for :data:`~lm_audit.stats.covering.FEWEST`, 1 for an
     exact interval.
-    Raises ``ValueError`` for NaN or infinite numbers, an interval upside down, or a missing reason.
+    Numbers of other libraries (a numpy or torch scalar) become Python's own, which alone JSON takes.
+    Raises ``ValueError`` for NaN or infinite numbers, a count below 0, a confidence that is no share, an interval
+    upside down, or a missing reason.
     """
 
     value: float | None
@@ -47,16 +50,22 @@ class Estimate:
     fewest: int | None = None
 
     def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            number = getattr(self, name)
+            if number is not None and type(number) not in (float, int) and hasattr(number, "item"):
+                object.__setattr__(self, name, number.item())
         for name in ("value", "low", "high", "chance"):
             number = getattr(self, name)
             if number is not None and not math.isfinite(number):
                 raise ValueError(
                     f"Estimate.{name} must be finite or None, got {number!r}; use None and say why in note"
                 )
-        for name in ("units", "fewest"):
+        for name in ("n", "units", "fewest"):
             count = getattr(self, name)
             if count is not None and count < 0:
-                raise ValueError(f"Estimate.{name} counts independent units and must be at least 0, got {count!r}")
+                raise ValueError(f"Estimate.{name} is a count and must be at least 0, got {count!r}")
+        if self.confidence is not None and not 0 <= self.confidence <= 1:
+            raise ValueError(f"Estimate.confidence is a share, such as 0.95, got {self.confidence!r}")
         if self.low is not None and self.high is not None and self.low > self.high:
             raise ValueError(f"Estimate interval is upside down: low {self.low!r} > high {self.high!r}")
         if self.value is None and not self.note:

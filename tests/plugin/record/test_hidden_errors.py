@@ -17,8 +17,13 @@ from lm_audit.plugin import Case, cases
 TEXT = "\x1b[31m\u202e\ufffe\ud800"
 
 
+class Untold:
+    def __repr__(self):
+        raise RuntimeError("no words")
+
+
 @pytest.mark.bias
-@cases([Case(kind) for kind in ("fail", "error", "chained", "assert", "skip", "xfail")])
+@cases([Case(kind) for kind in ("fail", "error", "chained", "assert", "untold", "skip", "xfail")])
 def test_gap(case, evidence):
     warnings.warn(TEXT + "warned")
     warnings.warn(BytesWarning(TEXT + "bytes"))
@@ -31,13 +36,18 @@ def test_gap(case, evidence):
             raise KeyError(TEXT)
         except KeyError as error:
             raise RuntimeError("x") from error
+    if case.id == "untold":
+        raise ValueError(Untold())
     if case.id == "skip":
         pytest.skip(TEXT)
     if case.id == "xfail":
         pytest.xfail(TEXT)
     assert TEXT == "x"
 """
-OUTCOMES = dict.fromkeys(("fail", "error", "chained", "assert"), "failed") | {"skip": "skipped", "xfail": "passed"}
+OUTCOMES = dict.fromkeys(("fail", "error", "chained", "assert", "untold"), "failed") | {
+    "skip": "skipped",
+    "xfail": "passed",
+}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from lm_audit.findings import Finding, control_finding
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.shared.code_version import code_version
 from lm_audit.shared.progress import OnProgress
+from lm_audit.shared.visible import is_blank
 from lm_audit.sources.record import MetricSource
 from lm_audit.sources.recording import record_measured
 from lm_audit.stats.estimate import Estimate
@@ -36,6 +37,8 @@ class Recorder:
         """Record a metric by its dotted name, and of which rows it was made; ``StoreError`` if the case has recorded it
         before.
         """
+        if not isinstance(name, str) or is_blank(name):
+            raise StoreError(f"a metric needs a name, got {name!r}")
         if not isinstance(estimate, Estimate):
             raise StoreError(f"metric {name}: expected an Estimate, got {type(estimate).__name__} {estimate!r}")
         if name in self.metrics:

@@ -145,7 +145,7 @@ def _finish(session: pytest.Session, audit: AuditSession) -> None:
     try:
         audit.ledger.write("run_end", exitstatus=exitstatus, interrupted=stopped, ledgers=ledger_sizes(audit.folder))
         audit.ledger.sync()
-    except StoreError as error:
+    except (StoreError, OSError) as error:  # the second of a folder that cannot be listed
         audit.extra |= {"trouble": str(error), "lost": True}
         if session.exitstatus == pytest.ExitCode.OK:  # What was measured is not on record, or not all of it.
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
