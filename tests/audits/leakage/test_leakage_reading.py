@@ -164,8 +164,9 @@ def test_a_data_set_through_the_hubs_client(tmp_path: Path, monkeypatch: pytest.
 
     pytest.importorskip("datasets")
     pd.DataFrame({"question": ["q"], "choices": [["a", "b"]], "answer": [1]}).to_parquet(tmp_path / "test.parquet")
-    # The client takes a folder for a set's name; only the form of the name is not the hub's.
+    # The client takes a folder for a set's name; a reader of the hub's sets refuses one that is here.
     monkeypatch.setattr(hub_rows.HubSet, "parse", classmethod(lambda cls, text: cls(str(tmp_path))))
+    monkeypatch.setattr(hub_rows, "is_there", lambda path: False)
     benchmark = load_benchmark("owner/set", columns="answer-base=0")
     assert benchmark.files == ("test",)
     assert [(item.options, item.answer) for item in benchmark.items] == [(("a", "b"), "B")]
