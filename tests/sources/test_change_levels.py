@@ -90,6 +90,7 @@ def test_crossed_factors_keep_the_level() -> None:
     assert rejections(make, MetricSource.mean("v")) > 0.2
 
 
+@pytest.mark.slow
 def test_a_disparity_of_groups_that_are_alike_is_no_change_though_the_second_run_is_noisier() -> None:
     """Nine groups over 6 x 12 cells: the largest of nine noisy means is further off, and 19 % were called a change."""
 

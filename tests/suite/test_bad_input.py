@@ -428,8 +428,8 @@ def test_files_that_options_name(configure: Configure, tmp_path: Path, audit: st
     ("words", "says"),
     [
         (("--gates", "gates.toml", "--model", "tiny"), "did you mean 'tiny'?"),
-        (("--data", "BBQ=x"), "looks like 'bbq'"),
-        (("--needle-precision", "0.1"), "does nothing without --adaptive"),
+        pytest.param(("--data", "BBQ=x"), "looks like 'bbq'", marks=pytest.mark.slow),
+        pytest.param(("--needle-precision", "0.1"), "does nothing without --adaptive", marks=pytest.mark.slow),
     ],
 )
 def test_a_call_of_pytest_says_it_without_a_traceback(tmp_path: Path, words: tuple[str, ...], says: str) -> None:

@@ -118,6 +118,7 @@ def test_extraction_is_what_is_said_and_not_what_is_thought(folder: Path, tmp_pa
     assert "16 of 16 thoughts were closed at --thinking-tokens" in cut.notes
 
 
+@pytest.mark.slow
 def test_continuations_leave_out_what_never_came(folder: Path) -> None:
     items = load_swap_items(ROOT / "fixtures" / "bias" / "counterfactual_en.toml")
     said = counterfactual_continuations(model(folder, "refuses"), items)

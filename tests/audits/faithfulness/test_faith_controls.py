@@ -87,7 +87,11 @@ def test_randomisation_cascades_from_the_top_and_leaves_the_model_alone(small: L
 
 @pytest.mark.parametrize(
     ("control", "samples"),
-    [(planted_span_evidence, 12), (randomised_weights_evidence, 12), (random_attribution_evidence, 16)],
+    [
+        pytest.param(planted_span_evidence, 12, marks=pytest.mark.slow),
+        pytest.param(randomised_weights_evidence, 12, marks=pytest.mark.slow),
+        (random_attribution_evidence, 16),
+    ],
 )
 def test_all_is_well(control: Callable[..., Evidence], samples: int, model: LanguageModel) -> None:
     evidence = control(model, copy_samples(samples, seed=5), seed=5)

@@ -45,7 +45,7 @@ simulation = benchmark_script("coverage_leakage")
         # Hits are few and skewed: at least 95% of them.
         pytest.param(simulation.published(57, 100, 60, 0.15), 0.90, 1.0, marks=pytest.mark.slow),
         (simulation.published(57, 100, 12, 1, centre=0.1, uneven=1.0), 0.93, 1.0),
-        (simulation.published(3, 12, 10_000, 0.3), 0.90, 1.0),
+        pytest.param(simulation.published(3, 12, 10_000, 0.3), 0.90, 1.0, marks=pytest.mark.slow),
         (simulation.sign_flips(8, "skewed"), 0.0, 0.09),
         (simulation.themes(40, 5, swapped=True), 0.0, 0.09),
     ],

@@ -17,7 +17,8 @@ from tests.plugin.toy_run import write_project
 
 PROGRAM = """
 import os, sys
-import huggingface_hub, torch, transformers
+import huggingface_hub, torch, transformers, transformers.generation, transformers.models.llama.modeling_llama
+transformers.AutoTokenizer, transformers.AutoModelForCausalLM, transformers.PreTrainedTokenizerFast
 from lm_audit.errors import ModelError
 from lm_audit.models import load_model
 from lm_audit.models.files import hub

@@ -98,7 +98,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     [
         pytest.param("started", "call", True, marks=pytest.mark.slow),
         pytest.param("call", "teardown", True, marks=pytest.mark.slow),
-        ("late", "call", True),
+        pytest.param("late", "call", True, marks=pytest.mark.slow),
         ("end", "", False),
         pytest.param("teardown", "", False, marks=pytest.mark.slow),
         pytest.param("finished", "", False, marks=pytest.mark.slow),
@@ -185,6 +185,7 @@ def test_resume_after_the_controller_was_killed(tmp_path: Path, undisturbed: Mea
     assert after.finished and not after.missing
 
 
+@pytest.mark.slow
 def test_x_ends_the_run_like_in_one_process(tmp_path: Path) -> None:
     folder = project_in(tmp_path / "project")
     outcome = on_cluster(folder, "-x", LM_AUDIT_TOY_FAIL="c2", STAND_IN_NODES="n1")

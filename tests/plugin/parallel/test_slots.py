@@ -81,12 +81,13 @@ def test_a_replacement_takes_the_freed_slot(tmp_path: Path) -> None:
         assert by_worker["gw2"] in {by_worker["gw0"], by_worker["gw1"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
         ("--device", "cuda", "--device-map", "auto"),
         # Which devices are numbered is told above, without workers.
-        pytest.param(("--device", "cuda:1"), marks=pytest.mark.slow),
+        ("--device", "cuda:1"),
     ],
 )
 def test_devices_that_are_numbered_or_needed_all_are_not_hidden_from_workers(

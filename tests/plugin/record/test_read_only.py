@@ -63,7 +63,7 @@ def test_collecting_audits_needs_no_folder(checkout: Path) -> None:
     assert done.code == 0 and "test_gap[a]" in done.output, done.output
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["serial", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)], ids=["serial", "workers"])
 def test_audits_say_what_to_do_and_run_with_a_folder(checkout: Path, workers: tuple[str, ...]) -> None:
     done = call(checkout, "test_toy.py", *workers)
     assert done.code == 4 and "passed" not in done.output and "error" not in done.counts, done.output
