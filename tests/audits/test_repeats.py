@@ -87,7 +87,7 @@ def test_rows_that_cannot_be_used_do_not_count_more_often_either(tmp_path: Path)
     assert (again.rows, sum(again.excluded.values()), again.repeated) == (13, 1, 117)
 
 
-@pytest.mark.parametrize("how", ["rows", "set"])
+@pytest.mark.parametrize("how", ["rows", pytest.param("set", marks=pytest.mark.slow)])
 def test_intervals_of_leakage_are_no_narrower(tmp_path: Path, tiny: LanguageModel, how: str) -> None:
     # Orders and other items are drawn by an item's id: the copies keep theirs, so that the numbers are the same.
     rows = [{**row, "id": f"q{k}"} for k, row in enumerate(questions())]

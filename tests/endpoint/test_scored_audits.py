@@ -93,9 +93,9 @@ def membership(model: LanguageModel) -> Evidence:
     "audit",
     [
         option_order,
-        half_options,
+        pytest.param(half_options, marks=pytest.mark.slow),
         winobias,
-        swap,
+        pytest.param(swap, marks=pytest.mark.slow),
         membership,
         pytest.param(row_order, marks=pytest.mark.slow),
         pytest.param(winogender, marks=pytest.mark.slow),

@@ -36,7 +36,7 @@ def unset(*names: str) -> str:
     return f"import os\nfor name in {names!r}:\n    os.environ.pop(name, None)\n"
 
 
-@pytest.mark.parametrize("arguments", [(), ("-n", "2")])
+@pytest.mark.parametrize("arguments", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)])
 def test_other_tests_run_as_if_it_were_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str]
 ) -> None:

@@ -85,7 +85,9 @@ def test_a_long_case_shows_how_far_it_is(tmp_path: Path, workers: tuple[str, ...
     assert not list(tmp_path.glob("reports/*/progress"))
 
 
-@pytest.mark.parametrize(("arguments", "variables"), [(("-q",), {}), ((), {"CI": "true"})])
+@pytest.mark.parametrize(
+    ("arguments", "variables"), [pytest.param(("-q",), {}, marks=pytest.mark.slow), ((), {"CI": "true"})]
+)
 def test_it_is_quiet_where_nobody_watches(
     tmp_path: Path, arguments: tuple[str, ...], variables: dict[str, str]
 ) -> None:

@@ -42,7 +42,10 @@ def roles(values: np.ndarray[Any, Any]) -> Rows:
         MetricSource.difference("v", {"role": "m"}, {"role": "c"}),
         MetricSource.members("average_precision", "v", {"role": "m"}, {"role": "c"}),
         MetricSource.members("exposure", "v", {"role": "m"}, {"role": "c"}),
-        MetricSource.members("tpr_at_fpr", "v", {"role": "m"}, {"role": "c"}, options={"fpr": "0.25"}),
+        pytest.param(
+            MetricSource.members("tpr_at_fpr", "v", {"role": "m"}, {"role": "c"}, options={"fpr": "0.25"}),
+            marks=pytest.mark.slow,
+        ),
         MetricSource("max_min", "v", options={"group": "role"}),
         MetricSource("median", "v"),
     ],

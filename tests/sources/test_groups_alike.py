@@ -52,7 +52,9 @@ def alike(source: MetricSource, a: Rows, b: Rows, **options: Any) -> swaps.Teste
     "source",
     [pytest.param(BY_REQUEST, id="by request"), pytest.param(PLAIN, id="each by itself", marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("other", [False, True], ids=["paired", "other items"])
+@pytest.mark.parametrize(
+    "other", [pytest.param(False, id="paired", marks=pytest.mark.slow), pytest.param(True, id="other items")]
+)
 def test_groups_that_all_refuse_more_often_are_no_further_apart(source: MetricSource, other: bool) -> None:
     """Nine groups, 24 requests: of a twentieth refused and of a half, the largest difference grew in 29 of 100."""
     sure = []

@@ -43,7 +43,7 @@ def run_both(answers: NDArray[np.float64]) -> tuple[Estimate, AdaptiveRun]:
     return full, find_cliff(LENGTHS, DEPTHS, ask, threshold=THRESHOLD, most=MOST)
 
 
-@pytest.mark.parametrize("middle", [15_000, 30_000, 45_000])
+@pytest.mark.parametrize("middle", [15_000, 30_000, pytest.param(45_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("steepness", [800, 3000])
 def test_same_cliff_with_a_third_of_the_samples(middle: int, steepness: int) -> None:
     agree, spent = 0, []

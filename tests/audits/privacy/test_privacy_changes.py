@@ -96,7 +96,9 @@ def test_comparisons_with_ordinary_text_are_not_called_leaks() -> None:
     assert "leaks" in table["decision"].to_dict()["twin_ROC_AUC"]
 
 
-@pytest.mark.parametrize("spread", [0.7, pytest.param(1.0, marks=pytest.mark.slow), 3.0])
+@pytest.mark.parametrize(
+    "spread", [pytest.param(0.7, marks=pytest.mark.slow), pytest.param(1.0, marks=pytest.mark.slow), 3.0]
+)
 def test_primary_figure_holds_its_level_where_members_spread_more(spread: float) -> None:
     """The real ratio of spreads is 2.6; a permutation test rejects 42% at 3."""
     rng, false, covered = np.random.default_rng(4), 0, 0

@@ -69,7 +69,12 @@ def test_container_quota(tmp_path: Path, content: str, quota: float) -> None:
     ("arguments", "user", "expected"),
     [
         (("-n", "2"), {}, (str(max(1, usable_cores() // 2)), "PASSIVE")),
-        (("-n", "0"), {"OMP_NUM_THREADS": "5", "OMP_WAIT_POLICY": "active"}, ("5", "active")),
+        pytest.param(
+            ("-n", "0"),
+            {"OMP_NUM_THREADS": "5", "OMP_WAIT_POLICY": "active"},
+            ("5", "active"),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(("-n", "0"), {}, (str(usable_cores()), "PASSIVE"), marks=pytest.mark.slow),
         pytest.param(
             ("-n", "2"),

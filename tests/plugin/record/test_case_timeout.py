@@ -155,7 +155,9 @@ def pytest_runtest_makereport(item, call):
 """
 
 
-@pytest.mark.parametrize(("phase", "outcome"), [("setup", "failed"), ("call", "passed")])
+@pytest.mark.parametrize(
+    ("phase", "outcome"), [("setup", "failed"), pytest.param("call", "passed", marks=pytest.mark.slow)]
+)
 def test_a_time_that_is_up_between_two_phases_does_not_end_the_run(tmp_path: Path, phase: str, outcome: str) -> None:
     hanging_project(tmp_path)
     with (tmp_path / "conftest.py").open("a", encoding="utf-8") as conftest:

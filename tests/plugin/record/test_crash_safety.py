@@ -128,7 +128,7 @@ def test_a_worker_that_dies_costs_one_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "phase"),
     [
-        pytest.param(False, "teardown", id="passed-teardown"),
+        pytest.param(False, "teardown", id="passed-teardown", marks=pytest.mark.slow),
         pytest.param(True, "call", id="failed-call"),
         pytest.param(False, "call", id="passed-call", marks=pytest.mark.slow),
         pytest.param(True, "teardown", id="failed-teardown", marks=pytest.mark.slow),

@@ -17,7 +17,7 @@ def pytest_sessionfinish(session):
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
 def test_another_plugin_that_breaks_at_the_end_costs_no_page(tmp_path: Path, workers: str) -> None:
     project = audit_project(tmp_path)
     conftest = project / "conftest.py"

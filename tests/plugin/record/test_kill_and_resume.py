@@ -229,7 +229,9 @@ def test_ctrl_c(tmp_path: Path, undisturbed: Measured) -> None:
     check_resumed(folder, undisturbed)
 
 
-@pytest.mark.parametrize(("workers", "to_all"), [("0", False), ("2", False), ("2", True)])
+@pytest.mark.parametrize(
+    ("workers", "to_all"), [("0", False), pytest.param("2", False, marks=pytest.mark.slow), ("2", True)]
+)
 def test_sigterm_writes_the_report(tmp_path: Path, undisturbed: Measured, workers: str, to_all: bool) -> None:
     folder = project_in(tmp_path)
     with running(folder, "-n", workers, fresh=workers == "0", TOY_PAUSE="0.05") as process:

@@ -77,7 +77,7 @@ def test_a_default_that_is_given_is_another_value_too(project: Path) -> None:
         assert done.code == 4 and f"that run has {then}, this call {given}" in done.output, done.output
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("2", marks=pytest.mark.slow)])
 def test_options_left_out_are_those_of_the_run_whatever_their_default(tmp_path: Path, workers: str) -> None:
     project = audit_project(tmp_path, TELLING)
     given = ["--bias-margin", "0.25", "--needle-windows", "shared", "--deletion-steps", "0", "--attribution-hops", "0"]

@@ -66,7 +66,9 @@ SMALL = """
 """
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(
+    "run", [pytest.param(run, marks=[] if run in ("shown", "three_models") else [pytest.mark.slow]) for run in RUNS]
+)
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), pytest.param(1400, "light", marks=pytest.mark.slow)])
 def test_axe_finds_no_serious_fault(
     chromium: Any, run: str, width: int, scheme: str, request: pytest.FixtureRequest

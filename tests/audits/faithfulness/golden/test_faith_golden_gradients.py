@@ -35,7 +35,14 @@ def test_attnlrp_span(case: str, mode: str, name: str, explainers: Explainers) -
 
 
 @pytest.mark.parametrize("case", THINKING)
-@pytest.mark.parametrize("name", ["ft_attnlrp_drop_norm_h3", "ft_attnlrp_abs_norm_h1", "ft_attnlrp_drop_nonorm_h1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ft_attnlrp_drop_norm_h3",
+        pytest.param("ft_attnlrp_abs_norm_h1", marks=pytest.mark.slow),
+        pytest.param("ft_attnlrp_drop_nonorm_h1", marks=pytest.mark.slow),
+    ],
+)
 def test_ft_attnlrp(case: str, name: str, explainers: Explainers) -> None:
     expected = golden(f"{case}.lrp")[name]
     found = explainers(case).attribute(
