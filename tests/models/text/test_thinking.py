@@ -50,6 +50,9 @@ class TestSplitting:
             "analysis9 or 7?assistantfinalThe number is 7.",
             "Here is my thought process:\n9\n\nHere is my response:\nThe number is 7.",
             "<think>9</think>\n<answer>The number is 7.</answer>",
+            "It's 9, isn't it? </think> The number is 7.",
+            "9\nor so </think> The number is 7.",
+            "'Tis what I <think>: 9, 'tis</think>The number is 7.",
             "9 it is, no.\n</think>\n\nThe number is 7.",  # the prompt opened the thought
             "the tag </think> closes. 9?</think>The number is 7.",
             "<think>9</think>\n<think>again 9</think>\nThe number is 7.",
@@ -108,6 +111,8 @@ class TestSplitting:
             "The number is 7. <think>9</think>",
             "The number is 7.<think>9?</think>",
             "<think>9</think>The number is 7.</s>",
+            "<think>9</think>\n<final>The number is 7.</final>",
+            "<think>9</think><respuesta>\nThe number is 7.\n</respuesta>",
             "<|START_THINKING|>9<|END_THINKING|><|START_TEXT|>The number is 7.<|END_TEXT|><|END_OF_TURN_TOKEN|>",
             "<think>9</think>\n<answer>\nThe number is 7.\n</answer><|hy_eos|>",
             "<think>9</think>The number is 7.<｜end▁of▁sentence｜>",
@@ -214,6 +219,11 @@ class TestSplitting:
             'The page says "<think>9</think>" and no more.',
             "A thought ends with `</think>`; it is 7.",
             "`<|channel|>analysis<|message|>` and `<|channel|>final<|message|>` are channels.",
+            "Use re.sub(r'^<think>.*?</think>\\s*', '', text): 7.",
+            "It's 'a <think>b</think> c' that isn't 7.",
+            "The tag </think> closes a thought.",
+            "Such a model writes <think>...</think> before its 7.",
+            "Like this:\n\n[THINK]\n…\n[/THINK]\n\nand then 7.",
         ],
     )
     def test_a_text_that_speaks_of_the_markers_holds_no_thought(self, text: str) -> None:

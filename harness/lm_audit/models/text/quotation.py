@@ -10,10 +10,12 @@ _QUOTED = re.compile(
     r"|(?<!`)(?P<ticks>`++)[^\n]*?(?<!`)(?P=ticks)(?!`)"
     r"|<(?P<tag>pre|code)\b[^<>]*>(?:(?!<(?P=tag)\b)[\s\S])*?</(?P=tag)>"
     r"|^[ \t]*>[^\n]*(?:\n[ \t]*>[^\n]*)*"
+    r"|(?<![^\W_])(?:\b[rbf])?'[^'\n]*'(?![^\W_])|‘[^‘’\n]*’"
     r'|"[^"\n]*"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|「[^「」\n]*」|『[^『』\n]*』',
     re.MULTILINE | re.IGNORECASE,
 )
-"""Blocks of code, code in a line, code of HTML, lines behind ``>``, quotation marks within a line.
+"""Blocks of code, code in a line, code of HTML, lines behind ``>``, quotation marks within a line, none of them an
+apostrophe within a word.
 
 Nothing that opens goes on beyond the next one of its kind: of thousands that nothing closes each would be sought a
 closing for up to the end.

@@ -49,8 +49,8 @@ def split_reply(
     at a limit, so that nothing behind a thought, or half an opening marker, is no answer either. A thought that is not
     closed has no answer. Text before a closing marker that nothing opened is thought, since the prompt may have opened
     it. An opening counts at the start of a line or of a sentence only, or in a pair at the end of a text; a text may
-    speak of the marker, and does where it quotes it (``quotation``) or has both as words of a sentence. What wraps the
-    answer may stand around the thought too.
+    speak of the marker, and does where it quotes it (``quotation``), has both as words of a sentence, or the closing
+    alone in its first line, or shows them with dots between. What wraps the answer may stand around the thought too.
     """
     if reasoning is not None:
         if reasoning.strip() and not text.strip():
@@ -74,7 +74,8 @@ def split_reply(
         elif spoken_of.quotes(marker, start):
             continue
         elif opening:
-            if not _begins_part(text, marker.start()) or _is_named(text, marker, markers):
+            shown = _is_shown(text, marker, markers, start)
+            if shown or not _begins_part(text, marker.start()) or _is_named(text, marker, markers):
                 passed = passed if passed and passed[0].start() >= start else (marker, markers)
                 continue
             outside.append((start, marker.start()))
@@ -82,7 +83,9 @@ def split_reply(
         else:
             paired = passed[0] if passed and passed[1] == markers and passed[0].start() >= start else None
             spoken = paired and (_is_a_word(text, paired) or _is_named(text, paired, markers))
-            if spoken and _is_a_word(text, marker):
+            shown = paired and _is_shown(text, paired, markers, start)
+            in_prose = not paired and _is_in_a_sentence(text, marker, start)
+            if shown or in_prose or (spoken and _is_a_word(text, marker)):
                 passed, named = None, True
                 continue
             if paired and (thoughts or marker.end() >= end):
@@ -179,6 +182,31 @@ def _is_named(text: str, opening: re.Match[str], markers: ThoughtMarkers) -> boo
     )
 
 
+def _is_shown(text: str, opening: re.Match[str], markers: ThoughtMarkers, start: int) -> bool:
+    """Whether a text that says something before shows the markers with dots for a thought: "<think>...</think>"."""
+    dots = _DOTS.match(text, opening.end())
+    return (
+        dots is not None
+        and bool(text[start : opening.start()].strip())
+        and _compiled(markers.closing).match(text, dots.end()) is not None
+    )
+
+
+_DOTS = re.compile(r"(?:\s|\\n)*(?:\.{2,3}|…{1,2})(?:\s|\\n)*")
+
+
+def _is_in_a_sentence(text: str, closing: re.Match[str], start: int) -> bool:
+    """Whether a closing that nothing opened is a word in a text's first line ("The </think> tag closes")."""
+    before = text[start : closing.start()].lstrip()
+    return (
+        "\n" not in before
+        and before[-2:-1].isalnum()
+        and before[-1:] == " "
+        and _GOES_ON.match(text, closing.end()) is not None
+    )
+
+
+_GOES_ON = re.compile(r" [a-z]")
 _NAMED = re.compile(r" (?:(?:and|or) |[a-z])")
 
 _WRAPPED_END = re.compile(
@@ -378,6 +406,8 @@ def _joined(parts: list[str | None]) -> str:
 
 _TAGGED = re.compile(r"\s*(?:<(\w{1,40})>(?:(?!<\1>)[\s\S])*?</\1>\s*|<\w{1,40}>\s*)+(?=<)")
 """Other parts before the wrapped answer, each in a tag of its own."""
+_WHOLE = re.compile(r"<(?P<tag>\w{1,40})>(?P<inner>(?:(?!</?(?P=tag)>)[\s\S])*)</(?P=tag)>")
+"""A whole answer in one tag of any name."""
 
 
 _ENDED = re.compile(r"(?:\s*(?:<[|｜][^<>|｜\s]{1,40}[|｜]>|</s>))+\s*\Z")
@@ -387,6 +417,8 @@ _ENDED = re.compile(r"(?:\s*(?:<[|｜][^<>|｜\s]{1,40}[|｜]>|</s>))+\s*\Z")
 def unwrapped(answer: str) -> str:
     """An answer without white space around it and without what some models put around it."""
     answer = _ENDED.sub("", answer).strip()
+    if whole := _WHOLE.fullmatch(answer):
+        return unwrapped(whole["inner"])
     before = _TAGGED.match(answer)
     if before and (wrapped := _WRAPPED_END.search(answer, before.end())) and wrapped.start() == before.end():
         answer = answer[before.end() :]

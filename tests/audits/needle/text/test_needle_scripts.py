@@ -93,6 +93,7 @@ def test_a_longer_number_or_word_does_not_hold_it(answer: str) -> None:
             "1234567万",
             "约1234567億元",
             "1234567点5",
+            *("1234567点五", "是1234567點八九。", "1234567点零一", "1234567点一四"),
             "3点1234567",
             "1234567½",
             "1234567²",
@@ -119,7 +120,7 @@ def test_what_a_sign_joins_to_more_digits_is_another_number(answer: str) -> None
             "一1234567",
             "1234567.0",
             "key:1234567.It",
-            "答案是1234567点",
+            *("答案是1234567点", "1234567点零。", "1234567点一个"),
         ),
     ],
 )
@@ -307,7 +308,7 @@ def test_lists_units_and_words_leave_a_number_what_it_is(answer: str) -> None:
             "1234567 מיליון",
         ),
         *("1234567 M. Dupont", "1234567 K", "1234567 B-trees", "1234567 percent", "1234567 ລ້ານ"),
-        *("1234567 squared", "1234567 times", "twice 1234567", "1234567 plus one", "1234567 point five", "1234567点五"),
+        *("1234567 squared", "1234567 times", "twice 1234567", "1234567 plus one", "1234567 point five", "1234567点一下"),
         *("1234567的平方", "1234567加一", "1234567千万别忘", "minus 1234567", "negative 1234567", "минус 1234567"),
         *("(202) 1234567", "(2024) 1234567", "+1 202 1234567", "1234567!", "1234567-fold"),
     ],
@@ -317,7 +318,7 @@ def test_words_beside_a_number_say_something_of_it(answer: str) -> None:
     assert settled(f"{answer} !", ["1234567"])
 
 
-@pytest.mark.parametrize("behind", [" ", "/", ":", "\u00a0", " x", " x ", "*", "ล้า"])
+@pytest.mark.parametrize("behind", [" ", "/", ":", "\u00a0", " x", " x ", "*", "ล้า", "点", "点一"])
 def test_a_number_that_may_yet_be_another_is_not_settled(behind: str) -> None:
     assert not settled(f"It is 1234567{behind}", ["1234567"])
     assert settled(f"It is 1234567{behind} is", ["1234567"])

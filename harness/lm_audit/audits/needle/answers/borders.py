@@ -6,7 +6,7 @@ since the script writes no spaces: ``是1234567。`` states 1234567. A word is b
 letter of a script without spaces, which can offer no more.
 
 What a sign joins to more digits is another number: ``1234567.5``, ``1234567,89``, ``1,234,567``, ``0.1234567``,
-``1234567 890`` by a space that no line breaks at. A full stop ends a sentence where no digit follows it,
+``1234567 890`` by a space that no line breaks at; so does ``1234567点五``. A full stop ends a sentence where no digit follows it,
 ``1234567.0`` is 1234567, and a comma stands between two numbers where it is followed, or preceded, by as many digits
 as a needle has.
 
@@ -45,6 +45,8 @@ _UNSPACED = (
 
 _JOINS = r"[.,'’·٫٬点點]|[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))"
 """Decimal signs and those between thousands; of spaces those that hold a number together."""
+_POINT = r"[点點](?![零〇]+(?![零〇一二三四五六七八九]))(?:[零〇二三四五六七八九]|一[零〇一二三四五六七八九])"
+"""A decimal point with digits in Chinese; a single "one" behind it is more often part of "click a little"."""
 _SPACED = r"[0-9][.'’·٫٬点點]|[0-9]{1,3}[\u00a0\u2007\u2009\u202f]|\u2212"
 _SIGNS = r"(?!千万)[余多]?[万萬亿億兆千仟百佰十割]|成(?![\p{L}])|分(?:之|の)|" + (
     r"[백천십]만|만(?:(?![\p{L}\s])|(?=\s*(?:원|명|개|년|달러|\Z)))|억|조(?!차)|พัน|หมื่น|แสน|ล้าน|"
@@ -99,7 +101,7 @@ _NO_PART_BEFORE = (
     rf"{_NO_TERM_BEFORE}{_GROUPS_BEFORE}{_NO_CODE_BEFORE}"
 )
 _NO_PART_AFTER = (
-    rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_TIMES}){_NO_TERM_AFTER}"
+    rf"(?!(?!(?:,[0-9]{{7}}|[.]0+)(?![0-9]))(?:{_JOINS})[0-9])(?!{_POINT})(?!{_TIMES}){_NO_TERM_AFTER}"
     rf"{_GROUPS_AFTER}{_NO_ADDRESS_AFTER}"
 )
 
@@ -124,7 +126,7 @@ def whole(pattern: str, *, first: str = "0", last: str = "0", number: bool = Fal
 
 
 _MAY_GROW = re.compile(
-    r"(?:\*{1,3}|[-\u2010\u2011\u2013.,'’·٫٬点點/:+÷\u2044\u2215\u2236^×][0-9]{0,7}|"
+    r"(?:\*{1,3}|[点點][零〇一]+|[-\u2010\u2011\u2013.,'’·٫٬点點/:+÷\u2044\u2215\u2236^×][0-9]{0,7}|"
     r"\ [x/+÷×*]?\ ?|[\u00a0\u2007\u2009\u202f][0-9]{0,3})?\Z"
 )
 
