@@ -139,6 +139,16 @@ def test_answers_under_a_name_nobody_knows_are_told(tmp_path: Path) -> None:
     assert answers(read(tmp_path, "answer=richtig", richtig=RIGHT)) == RIGHT
 
 
+@pytest.mark.parametrize("name", ["Correct answer(s)", "correct_options", "correctOptionIndex", "answer_indices"])
+def test_numbers_under_a_name_that_says_answers_are_told(tmp_path: Path, name: str) -> None:
+    numbers = ["ABCD".index(letter) + 1 for letter in RIGHT]
+    for cells in (numbers, [[number] for number in numbers]):
+        benchmark = read(tmp_path, **{name: cells}, level=[1, 2] * 4)
+        assert f"`--leakage-columns answer={name}` reads it" in benchmark.guesses[0]
+        assert answers(read(tmp_path, f"answer={name}", **{name: cells})) == RIGHT
+    assert not read(tmp_path, A_correct=[0, 1] * 4, B_correct=[1, 0] * 4).guesses
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [

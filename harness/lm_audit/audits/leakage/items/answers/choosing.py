@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,18 +38,26 @@ def chosen(rows: Sequence[Mapping[str, object]], columns: Columns) -> Columns:
     return replace(columns, answer=answer, rivals=rivals)
 
 
+_SAYS_SO = re.compile(r"correct|right|answer|solution|gold|正确|答案", re.IGNORECASE)
+
+
 def unread_answers(rows: Sequence[Mapping[str, object]], columns: Columns) -> str | None:
-    """A column of any name that holds letters or texts of options in all rows; ``None`` for there is none."""
+    """A column of any name that holds letters or texts of options in all rows, else one whose name says that its
+    numbers are answers; ``None`` where there is none, and for several of such numbers.
+    """
     used = {columns.question, columns.id, columns.subject, columns.context, *columns.options}
     names = dict.fromkeys(name for row in rows for name in row if name not in used)
+    numbers = dict.fromkeys(name for name in names if _SAYS_SO.search(name))
     for row, options in _with_options(rows, columns):
         if options.marks:
             return None
-        for name in list(names):
+        for name in [*(names | numbers)]:
             found = rival_readings(name, row.get(name), options)
+            if not found:
+                numbers.pop(name, None)
             if not found or not {LABELS, TEXTS, LETTER} & found.keys():
-                del names[name]
-    return next(iter(names), None)
+                names.pop(name, None)
+    return next(iter([*names, *(numbers if len(numbers) == 1 else ())]), None)
 
 
 def _with_options(rows: Sequence[Mapping[str, object]], columns: Columns) -> list[tuple[Mapping[str, object], Options]]:
