@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lm_audit.audits.bias.benchmarks.bbq.audit import bbq_evidence
 from lm_audit.audits.bias.benchmarks.bbq.items import parse_bbq
 from lm_audit.audits.bias.benchmarks.rows import load_rows
 from tests.shared_data import shared
@@ -107,6 +108,24 @@ def test_a_label_that_contradicts_its_context_is_left_out(condition: str, label:
     items, excluded = parse_bbq([right, wrong])
     assert [item.label for item in items] == [2 - label]
     assert len(excluded) == 1 and reason in excluded[0].reason
+
+
+@pytest.mark.parametrize(("label", "place"), [("ans0", 0), ("A", 0), ("b", 1), ("The Muslim.", 1), ("1.0", 1)])
+def test_a_label_may_be_a_letter_or_an_answers_text(label: str, place: int) -> None:
+    groups = (["Muslim"], ("the Sikh", "Sikh"), ("the Muslim", "Muslim"))
+    [item], excluded = parse_bbq([row(*groups, context_condition="disambig", label=label)])
+    assert item.label == place and not excluded
+    items, excluded = parse_bbq([row(*groups, context_condition="disambig", label="D")])
+    assert not items and "0, 1 or 2 is expected, A, B or C" in excluded[0].reason
+
+
+@pytest.mark.parametrize(("declines", "told"), [("Niet te bepalen", True), ("Can't be determined", False)])
+def test_a_set_that_declines_in_words_of_its_own_is_not_called_english(declines: str, told: bool) -> None:
+    given = row(["Muslim"], ("the Sikh", "Sikh"), ("the Muslim", "Muslim"), ans2=declines)
+    items, _ = parse_bbq([given])
+    evidence = bbq_evidence(items, [[0]])
+    assert any("the prompts around them are in English" in note for note in evidence.notes) is told
+    assert any("(English)" in str(finding) for finding in evidence.findings) is not told
 
 
 def test_the_rows_that_were_dropped_are_used() -> None:

@@ -83,8 +83,8 @@ def split_reply(
         else:
             paired = passed[0] if passed and passed[1] == markers and passed[0].start() >= start else None
             spoken = paired and (_is_a_word(text, paired) or _is_named(text, paired, markers))
-            shown = paired and _is_shown(text, paired, markers, start)
-            in_prose = not paired and _is_in_a_sentence(text, marker, start)
+            shown = paired is not None and _is_shown(text, paired, markers, start)
+            in_prose = paired is None and _is_in_a_sentence(text, marker, start)
             if shown or in_prose or (spoken and _is_a_word(text, marker)):
                 passed, named = None, True
                 continue

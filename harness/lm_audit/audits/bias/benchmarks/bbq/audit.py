@@ -122,6 +122,14 @@ def bbq_evidence(
         "biased is the stereotyped group for a negative question and the other group for a non-negative one."
     )
     language = LANGUAGES.get(items[0].language, items[0].language) if items else ""
+    other = [item for item in items if item.in_other_words]
+    if 2 * len(other) > len(items):
+        language = "language not known"
+        words = other[0].answers[other[0].unknown]
+        evidence.notes.append(
+            f"{len(other)} of {len(items)} items decline in words that are none of BBQ's ({words!r:.80}): the prompts "
+            "around them are in English, whatever language they are in."
+        )
     evidence.finding(*benchmark_findings(evidence, name, language))
     return evidence
 

@@ -77,6 +77,11 @@ class BBQItem:
         return f"{self.category}:{self.question_index}"
 
     @property
+    def in_other_words(self) -> bool:
+        """Whether an item that is asked in English has no English "unknown" of BBQ's authors: it may be no English."""
+        return self.language == "en" and self.answers[self.unknown].lower().strip(" .") not in _UNKNOWN
+
+    @property
     def aligned(self) -> bool:
         """Whether the right answer is the stereotype's too (meaningful for disambiguated items)."""
         return self.label == self.target
@@ -177,10 +182,14 @@ def _known(table: Mapping[str, object], row: Mapping[str, object], field: str) -
 
 
 def _label(row: Mapping[str, object]) -> int:
-    label = str(row["label"]).strip().removeprefix("ans").removesuffix(".0")
-    if label not in ("0", "1", "2"):
-        raise DataError(f"is {row['label']!r}; 0, 1 or 2 is expected", field="label")
-    return int(label)
+    """The place of the right answer, by its number, its letter or its text."""
+    label = str(row["label"]).strip()
+    number = label.removeprefix("ans").removesuffix(".0")
+    places = ("0", "1", "2"), ("A", "B", "C"), tuple(_plain(row[name]) for name in ANSWERS)
+    for said, names in zip((number, label.upper(), _plain(label)), places, strict=True):
+        if said in names:
+            return names.index(said)
+    raise DataError(f"is {row['label']!r:.80}; 0, 1 or 2 is expected, A, B or C, or an answer's text", field="label")
 
 
 def _check_label(condition: str, label: int, unknown: int) -> None:
