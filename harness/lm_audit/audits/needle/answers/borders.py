@@ -6,9 +6,9 @@ since the script writes no spaces: ``是1234567。`` states 1234567. A word is b
 letter of a script without spaces, which can offer no more.
 
 What a sign joins to more digits is another number: ``1234567.5``, ``1234567,89``, ``1,234,567``, ``0.1234567``,
-``1234567 890`` by a space that no line breaks at; so does ``1234567点五``. A full stop ends a sentence where no digit follows it,
-``1234567.0`` is 1234567, and a comma stands between two numbers where it is followed, or preceded, by as many digits
-as a needle has.
+``1234567 890`` by a space that no line breaks at, ``1234567点五``. A full stop ends a sentence where no digit follows
+it, ``1234567.0`` is 1234567, and a comma stands between two numbers where it is followed, or preceded, by as many
+digits as a needle has.
 
 So is a ratio, a time, a product or a share: ``1234567/2``, ``1234567:30``, ``2×1234567``, ``1234567%``, ``1234567万``;
 of two numbers with as many digits as a needle has, ``1234567/7654321``, each stands by itself. Groups of digits between
