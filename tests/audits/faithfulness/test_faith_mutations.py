@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import ArrayLike, NDArray
 
 from lm_audit.audits.faithfulness import audit, conclusions, study
 from lm_audit.audits.faithfulness.attribution import Attribution
-from lm_audit.audits.faithfulness.controls import deletion_control
+from lm_audit.audits.faithfulness.controls import deletion_control, plain_attributions
 from lm_audit.audits.faithfulness.controls import known_sources as controls
 from lm_audit.audits.faithfulness.controls.copier import copier, copy_samples
 from lm_audit.audits.faithfulness.controls.deletion_control import Orders
@@ -27,6 +28,8 @@ from lm_audit.audits.faithfulness.deletion import curves as deletion
 from lm_audit.audits.faithfulness.deletion import metrics
 from lm_audit.audits.faithfulness.deletion.metrics import FaithfulnessScores, faithfulness_scores, rank_correlation
 from lm_audit.audits.faithfulness.deletion.perturb import Perturbations
+from lm_audit.audits.faithfulness.methods import attention_maps, backward, hop_methods, hops, matrices, relevance
+from lm_audit.audits.faithfulness.methods.ifr import heads, routes
 from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.evidence import Evidence
 from lm_audit.models import LanguageModel
@@ -61,6 +64,7 @@ def fewer_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     method has faults of its own (``REPORT``), which its second route is asked about alone.
     """
     monkeypatch.setattr(deletion_control, "wrong_report", lambda *words, **options: [])
+    monkeypatch.setattr(controls, "wrong_attributions", lambda device: [])
     monkeypatch.setattr(controls, "METHODS", ("ifr", "leave_one_out"))
     monkeypatch.setattr(controls, "REPORTED", ())
     monkeypatch.setattr(LanguageModel, "loglikelihood", SCORE)
@@ -258,6 +262,80 @@ def test_a_report_that_is_wrong_fails_the_control(model: LanguageModel, monkeypa
     assert not present(CONTROLS["random"](model, copy_samples(SAMPLES["random"], 2), seed=2).control).passed
 
 
+def rules(**factors: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    return lambda patch: patch.setattr(relevance, "ATTN_LRP", replace(backward.ATTN_LRP, **factors))
+
+
+def mask(change: Callable[[torch.Tensor], torch.Tensor], window: int = 0) -> Callable[[pytest.MonkeyPatch], None]:
+    return put(backward, "causal_mask", lambda f, n, w, device: change(f(n, None if w is None else w + window, device)))
+
+
+def dropped(product: relevance._Product, cotangents: torch.Tensor) -> torch.Tensor:
+    return (cotangents * product.factor[: cotangents.shape[1]])[..., :-1].sum(-1)
+
+
+PARTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
+    "a mask without its diagonal": ("input_x_gradient", mask(lambda seen: seen.fill_diagonal_(False))),
+    "one dimension dropped": ("attnlrp of a span", lambda p: p.setattr(relevance._Product, "__call__", dropped)),
+    "a flow without the stream's share": ("ifr", put(routes, "proximity", lambda f, *words: 0 * f(*words))),
+    "one head for all": (
+        "attention",
+        put(attention_maps, "_head_mean", lambda f, layer, at: layer.probabilities(at)[0]),
+    ),
+    "a hop that carries all": ("ft_attnlrp", put(hops, "_share", lambda f, *words: 1.0)),
+    "a sentence that is not overwritten": (
+        "ablation",
+        put(matrices, "sentence_plan", lambda f, passage: f(passage)[1:]),
+    ),
+}
+"""What an attribution can get wrong of a part of the model, and whose attribution shows it."""
+
+MORE_PARTS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
+    "a window one too wide": ("attnlrp", mask(lambda seen: seen, window=1)),
+    "positions turned on": (
+        "input_x_gradient",
+        put(backward, "rotated_back", lambda f, *words: heads.rotated(*words)),
+    ),
+    "values with all relevance": ("attnlrp", rules(value=1.0)),
+    "queries and keys with half": ("attnlrp", rules(query_key=0.5)),
+    "gates with all relevance": ("ft_attnlrp", rules(product=1.0)),
+    "columns one position late": (
+        "rollout",
+        put(matrices, "columns_of", lambda f, one, full: f(one, full.roll(1, -1))),
+    ),
+    "stop tokens kept": ("flashtrace", lambda patch: patch.setattr(hop_methods, "STOP_TOKENS", frozenset())),
+    "log p for CLP": (
+        "ablation_clp",
+        put(matrices, "concentrated_log_probability", lambda f, scores, vocabulary: scores.logprobs),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Mapping[str, NDArray[np.float64]]:
+    """What plain passes give, whatever the fault."""
+    return plain_attributions.Plain(plain_attributions.explainer_of("cpu")).attributions()
+
+
+@pytest.mark.parametrize(
+    ("asked", "apply"),
+    [
+        pytest.param(*cell, id=name, marks=[pytest.mark.slow] if name in MORE_PARTS else [])
+        for name, cell in (PARTS | MORE_PARTS).items()
+    ],
+)
+def test_a_wrong_attribution_is_noticed(
+    asked: str,
+    apply: Callable[[pytest.MonkeyPatch], None],
+    plain: Mapping[str, NDArray[np.float64]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plain_attributions.Plain, "attributions", lambda self: plain)
+    assert not plain_attributions.wrong_attributions(asked=[asked])
+    apply(monkeypatch)
+    assert plain_attributions.wrong_attributions(asked=[asked])
+
+
 def rotated(samples: list[Sample], **fields: str) -> list[Sample]:
     """Each sample with the named fields of the next one."""
     return [
@@ -278,6 +356,10 @@ BOOKKEEPING: dict[str, tuple[Mixed, set[str]]] = {
 REPORTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
     **{fault: (apply, set(CONTROLS)) for fault, apply in (WIDTHS | COUNTS).items()},
     "chance levels 0.1 up": (CHANCES["chance levels 0.1 up"], {"planted", "randomised"}),
+    "attributions unlike plain ones": (
+        lambda patch: patch.setattr(controls, "wrong_attributions", lambda device: ["ifr"]),
+        {"planted"},
+    ),
     "curves known beforehand misreported": (
         lambda patch: patch.setattr(deletion_control, "wrong_of_known_curves", lambda: ["told"]),
         {"random"},

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lm_audit.audits.faithfulness.controls.copier import copied
+from lm_audit.audits.faithfulness.controls.plain_attributions import wrong_attributions
 from lm_audit.audits.faithfulness.deletion.metrics import rank_correlation
 from lm_audit.audits.faithfulness.figures import cascade_figure
 from lm_audit.audits.faithfulness.passage.samples import Sample
 from lm_audit.audits.faithfulness.study import Study, prepare
-from lm_audit.audits.second_opinion import held_by_its_rows
+from lm_audit.audits.second_opinion import found_wrong, held_by_its_rows
 from lm_audit.evidence import Control, Evidence
 from lm_audit.sources import MetricSource
 from lm_audit.sources.record import Where
@@ -77,6 +78,7 @@ def planted_span_evidence(model: LanguageModel, samples: Sequence[Sample], *, se
     """Positive control: does each method find the letters that ``model`` copies by construction?
 
     A sample counts as found where each of its letters, explained alone, has its source as the user's heaviest token.
+    Of a second model, in which every part counts, each method must give what plain passes give.
     """
     from lm_audit.stats import clopper_pearson
 
@@ -98,7 +100,8 @@ def planted_span_evidence(model: LanguageModel, samples: Sequence[Sample], *, se
     evidence.control = planted_verdict(copies, every)
     names = {method: f"faithfulness.planted_found.{method}" for method in every}
     chances = dict.fromkeys(names.values(), guessed(samples))
-    return held_by_its_rows(evidence, chances=chances, counts=_asked(samples, every))
+    faults = found_wrong("an attribution", lambda: wrong_attributions(model.device))
+    return held_by_its_rows(evidence, also=faults, chances=chances, counts=_asked(samples, every))
 
 
 def guessed(samples: Sequence[Sample]) -> float:
