@@ -260,16 +260,17 @@ def test_settings_of_another_type(llama_folder: Path, tmp_path: Path, changes: d
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_biases_that_the_settings_promise(tmp_path: Path) -> None:
-    """PEFT does not miss them, and the base's would stay."""
+@pytest.mark.parametrize("bias", ["all", "lora_only"])
+def test_biases_that_the_settings_promise(tmp_path: Path, bias: str) -> None:
+    """PEFT does not miss them, and the base's would stay; a single one of them too."""
     base = save_small_llama(tmp_path / "base", attention_bias=True)
-    want = trained(base, tmp_path / "adapter", target_modules=["q_proj"], bias="all")
+    want = trained(base, tmp_path / "adapter", target_modules=["q_proj"], bias=bias)
     with torch.no_grad():
         got = load_model(tmp_path / "adapter", device="cpu").module(IDS).logits
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
-    change_weights(tmp_path / "adapter", lambda t: {k: v for k, v in t.items() if not k.endswith("bias")})
+    change_weights(tmp_path / "adapter", lambda t: {k: v for k, v in t.items() if "1.self_attn.q_proj.b" not in k})
 
-    with pytest.raises(ModelError, match="lacks the biases, which its settings promise"):
+    with pytest.raises(ModelError, match=r"lacks the biases model\.layers\.1\.self_attn\.q_proj\.bias, which its"):
         load_model(tmp_path / "adapter", device="cpu")
 
 

@@ -153,11 +153,17 @@ def _give_biases(wrapped: Any) -> None:
 
 
 def _check_biases(module: Any, adapter: Adapter, entries: list[TensorEntry]) -> None:
-    """``ModelError`` where biases were trained and are not in the file: PEFT does not miss them."""
-    trained = adapter.config.get("bias", "none")
-    held = any(entry.name.endswith(".bias") and ".lora_" not in entry.name for entry in entries)
-    if trained == "all" and not held and any(name.endswith(".bias") for name, _ in module.named_parameters()):
-        raise ModelError(f"{adapter.weights} lacks the biases, which its settings promise (bias = {trained!r})")
+    """``ModelError`` where a trained bias is not in the file: PEFT does not miss it, and the base's would stay."""
+    trained = str(adapter.config.get("bias") or "none")
+    held = {_plain(entry.name) for entry in entries}
+    biases = {name for name, _ in module.named_parameters() if name.endswith(".bias")} if trained != "none" else set()
+    if trained.endswith("_only"):  # those of the layers that have an adapter
+        biases = {name for name in biases if any(one.startswith(name.removesuffix("bias")) for one in held)}
+    if lost := sorted(biases - held):
+        raise ModelError(
+            f"{adapter.weights} lacks the biases {listed(lost)}, which its settings promise (bias = {trained!r}):"
+            " save it again with a PEFT that keeps them, or set bias to none to take it without"
+        )
 
 
 def _vocabulary(module_name: str, entries: list[TensorEntry]) -> tuple[int | None, bool]:
