@@ -39,6 +39,8 @@ def test_what_an_option_names_stays_too() -> None:
     assert shuffled_orders(both, 5, seed=0) == []
     above = Item("2", "f", "q", ("red", "blue", "green", "None of the above"), "A,C")
     assert anchored_slots(above) == {3}
+    for last in ("N/A", "None", "-"):
+        assert anchored_slots(Item("3", "f", "q", ("red", "-", "green", last), "A")) == {3}
     orders = shuffled_orders(above, 9, seed=0)
     assert len(orders) == 5
     assert all(order[3] == 3 for order in orders)

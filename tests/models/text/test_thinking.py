@@ -52,6 +52,7 @@ class TestSplitting:
             "<think>9</think>\n<answer>The number is 7.</answer>",
             "It's 9, isn't it? </think> The number is 7.",
             "9\nor so </think> The number is 7.",
+            "It is **9**, *no*.</think>The number is 7.",
             "'Tis what I <think>: 9, 'tis</think>The number is 7.",
             "9 it is, no.\n</think>\n\nThe number is 7.",  # the prompt opened the thought
             "the tag </think> closes. 9?</think>The number is 7.",
@@ -222,6 +223,9 @@ class TestSplitting:
             "Use re.sub(r'^<think>.*?</think>\\s*', '', text): 7.",
             "It's 'a <think>b</think> c' that isn't 7.",
             "The tag </think> closes a thought.",
+            "**<think>** opens, **</think>** closes: 7.",
+            "Write <think>what you think</think> and then 7.",
+            "With <think></think> in the prompt it is 7.",
             "Such a model writes <think>...</think> before its 7.",
             "Like this:\n\n[THINK]\n…\n[/THINK]\n\nand then 7.",
         ],

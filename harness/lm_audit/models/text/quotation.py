@@ -24,7 +24,7 @@ closing for up to the end.
 _REACH = 2000
 """Characters of a line that are looked through before a marker: of a reply in one line there may be thousands."""
 
-_PAIRS = {"`": "`", '"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "『": "』"}
+_PAIRS = {"`": "`", "*": "*", '"': '"', "'": "'", "“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "『": "』"}
 
 
 def quotations(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
@@ -33,7 +33,7 @@ def quotations(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
 
 
 def is_quoted_alone(text: str, first: int, last: int, start: int = 0) -> bool:
-    """Whether quotation marks or ticks stand right around ``text[first:last]``, opened in its line behind ``start``."""
+    """Whether marks of a quotation, ticks or stars stand right around ``text[first:last]``, opened in its line."""
     return opens_quotation(text, first, start) and _PAIRS[text[first - 1]] == text[last : last + 1]
 
 
@@ -46,7 +46,7 @@ def opens_quotation(text: str, first: int, start: int = 0) -> bool:
     if mark not in _PAIRS:
         return False
     before = line_before(text, first, start)
-    return mark != _PAIRS[mark] or len(re.findall(f"{mark}+", before)) % 2 == 1
+    return mark != _PAIRS[mark] or len(re.findall(f"{re.escape(mark)}+", before)) % 2 == 1
 
 
 def line_before(text: str, first: int, start: int = 0) -> str:

@@ -84,7 +84,7 @@ def split_reply(
             paired = passed[0] if passed and passed[1] == markers and passed[0].start() >= start else None
             spoken = paired and (_is_a_word(text, paired) or _is_named(text, paired, markers))
             shown = paired is not None and _is_shown(text, paired, markers, start)
-            in_prose = paired is None and _is_in_a_sentence(text, marker, start)
+            in_prose = _is_in_a_sentence(text, marker, start, paired)
             if shown or in_prose or (spoken and _is_a_word(text, marker)):
                 passed, named = None, True
                 continue
@@ -183,25 +183,30 @@ def _is_named(text: str, opening: re.Match[str], markers: ThoughtMarkers) -> boo
 
 
 def _is_shown(text: str, opening: re.Match[str], markers: ThoughtMarkers, start: int) -> bool:
-    """Whether a text that says something before shows the markers with dots for a thought: "<think>...</think>"."""
+    """Whether a text that says something before shows the markers with dots for a thought: "<think>...</think>".
+
+    Within a sentence they may have nothing between them.
+    """
     dots = _DOTS.match(text, opening.end())
     return (
         dots is not None
+        and (bool(dots["dots"]) or not _begins_part(text, opening.start()))
         and bool(text[start : opening.start()].strip())
         and _compiled(markers.closing).match(text, dots.end()) is not None
     )
 
 
-_DOTS = re.compile(r"(?:\s|\\n)*(?:\.{2,3}|…{1,2})(?:\s|\\n)*")
+_DOTS = re.compile(r"(?:\s|\\n)*(?P<dots>\.{2,3}|…{1,2})?(?:\s|\\n)*")
 
 
-def _is_in_a_sentence(text: str, closing: re.Match[str], start: int) -> bool:
-    """Whether a closing that nothing opened is a word in a text's first line ("The </think> tag closes")."""
+def _is_in_a_sentence(text: str, closing: re.Match[str], start: int, opening: re.Match[str] | None) -> bool:
+    """Whether a sentence in a text's first line goes on behind a closing that ends a pair within it, or that nothing
+    opened and that is a word there ("The </think> tag closes").
+    """
     before = text[start : closing.start()].lstrip()
     return (
         "\n" not in before
-        and before[-2:-1].isalnum()
-        and before[-1:] == " "
+        and (opening is not None or (before[-2:-1].isalnum() and before[-1:] == " "))
         and _GOES_ON.match(text, closing.end()) is not None
     )
 

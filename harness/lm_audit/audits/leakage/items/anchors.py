@@ -1,6 +1,7 @@
 """Options whose meaning depends on the order of the others: "all of the above", "both A and B", "以上都对".
 
-Such options stay where they are when the others are shuffled, and so does every option that they name by its letter.
+Such options stay where they are when the others are shuffled, and so does every option that they name by its letter,
+and an "N/A" or "None" at the end, behind which no set prints another option.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import re
 from functools import cache
 
 from lm_audit.audits.leakage.items.item import LETTERS, Item
+from lm_audit.audits.leakage.items.option_lists import PLACEHOLDERS
 
 _JOIN = r"\s*(?:,|，|、|;|/|&|\+|和|与|及|或|以及|,?\s*\b(?:and|or|nor)\b)\s*"
 _HEAD = (
@@ -75,6 +77,8 @@ def anchored_slots(item: Item) -> frozenset[int]:
     """Slots (0-based) that keep their option in any shuffle: order-dependent options and those they name."""
     last = max(_TEN, LETTERS[len(item.options) - 1])
     fixed: set[int] = set(item.held)
+    if item.options and item.options[-1].strip().casefold() in PLACEHOLDERS:
+        fixed.add(len(item.options) - 1)
     for slot, option in enumerate(item.options):
         if not is_order_dependent(option, last):
             continue

@@ -111,9 +111,10 @@ def unlabelled(row: Mapping[str, object], columns: Sequence[str]) -> Sequence[st
         return ()
 
 
-_PLACEHOLDERS = frozenset(
+PLACEHOLDERS = frozenset(
     ("n/a", "na", "none", "nan", "null", "nil", "-", "--", "\u2014", "[invalid]", "invalid", "\u65e0")
 )
+"""What stands, in small letters, where there is no option; "none" may be one."""
 
 
 def padding_of(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> frozenset[str]:
@@ -124,7 +125,7 @@ def padding_of(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> 
     found = set()
     for row in rows:
         texts = unlabelled(row, columns)
-        if len(texts) > 3 and texts[-1].strip() == texts[-2].strip() and texts[-1].strip().casefold() in _PLACEHOLDERS:
+        if len(texts) > 3 and texts[-1].strip() == texts[-2].strip() and texts[-1].strip().casefold() in PLACEHOLDERS:
             found.add(texts[-1].strip())
     return frozenset(found)
 
