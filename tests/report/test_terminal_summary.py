@@ -12,6 +12,7 @@ import pytest
 from lm_audit.evidence import Control
 from lm_audit.report.in_pytest.terminal import summary_lines
 from lm_audit.report.in_pytest.terminal_layout import MOST
+from lm_audit.runstore.records import Verdict, VerdictWord
 from lm_audit.runstore.run import read_run
 from tests.report.made_runs import MadeCase, findings_cases, preference, share, write_run
 
@@ -115,6 +116,19 @@ def test_many_findings_audits_and_models_stay_within_25_lines_and_no_two_rows_re
         assert any(line[2:].startswith(word) for line in lines), word
     rows = list(zip(lines, [*lines[1:], ""], strict=True))
     assert len(set(rows)) == len(rows)
+
+
+def test_gates_of_a_void_audit_are_neither_missed_nor_met(tmp_path: Path) -> None:
+    words: tuple[VerdictWord, ...] = ("missed", "met", "undecided")
+    cases = [
+        excluded(case_id=f"evals/t.py::test_{word}[mine@cpu]", verdicts=[Verdict("bias.preferred", word, "<= 0.5", "")])
+        for word in words
+    ]
+    control = Control("positive", False, "AUC above 0.9", "0.5")
+    cases.append(MadeCase("evals/t.py::test_c[mine@cpu]", "bias", "mine", "cpu", "failed", control=control))
+    lines = summary_lines(read_run(write_run(tmp_path / "run", cases)), width=120)
+    assert lines[0] == "Not on this evidence: an audit is void." and "gates: 3 void" in lines
+    assert not any(word in line for line in lines for word in words)
 
 
 def test_an_error_in_an_audits_code_is_an_error_and_not_a_void_audit(tmp_path: Path) -> None:

@@ -374,6 +374,30 @@ DAMAGE = DamagedLine("events.jsonl", 1, "no JSON")
             ),
         ),
         (
+            run(case(1, "missed"), case(2, "undecided"), BROKEN),
+            (
+                "void",
+                "Not on this evidence: an audit is void.",
+                "reported",
+                MAY_IT_SHIP,
+                ["Void, so that its numbers do not count: x on m.", "1 case failed."],
+            ),
+        ),
+        (
+            run(case(1, "missed"), case(2, "missed", model="n"), BROKEN),
+            (
+                "missed",
+                "No: 1 of 1 gate missed.",
+                "missed",
+                MAY_IT_SHIP,
+                [
+                    "Missed: m (a \u203a 2, n): 0.5 is missed (<= 0.02).",
+                    "Void, so that its numbers do not count: x on m.",
+                    "1 case failed.",
+                ],
+            ),
+        ),
+        (
             run(case(1, findings=(NONE,)), BROKEN),
             (
                 "void",

@@ -47,14 +47,16 @@ def answer(
     states: Sequence[State],
 ) -> Answer:
     """The answer, with a reason for each thing that stands in the way; a built-in toy has no part in it."""
-    judged = [(case, verdict) for case in run.cases if not case.toy for verdict in case.verdicts]
+    gated = [(case, state) for case, state in zip(run.cases, states, strict=True) if case.verdicts and not case.toy]
+    # What a gate says of a void number is no verdict, in either direction.
+    judged = [(case, verdict) for case, state in gated if state.name != "void" for verdict in case.verdicts]
     toys = any(case.toy and case.verdicts for case in run.cases)
     words: Counter[str] = Counter(verdict.word for _, verdict in judged)
     broken = [state for state in states if state.name in ("crashed", "error", "unfinished", "failed")]
     state = _state(run, words, broken, voids)
     real = [entry for entry in findings if entry.model != BUILT_IN_TOY]
-    if judged or toys:
-        headline, tone = _by_gates(state, words, toys=not judged)
+    if gated or toys:
+        headline, tone = _by_gates(state, words, toys=not gated)
         reasons = [*_gates(judged), *_toy_gates(run), *_findings(real), *_obstacles(run, broken, voids)]
         if state.name == "met":
             reasons.insert(0, f"{_plural(words['met'], 'gate')} met on {_names(_judged_models(judged))}.")

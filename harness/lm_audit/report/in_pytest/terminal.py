@@ -10,7 +10,7 @@ from lm_audit.report.conclusions.answer import gate_parts, overall
 from lm_audit.report.conclusions.voids import Voids
 from lm_audit.report.in_pytest.terminal_layout import MOST, Entry, Layout, fitted, render, section, total
 from lm_audit.report.page.columns import BUILT_IN_TOY
-from lm_audit.report.page.states import SEVERITY, State, case_state
+from lm_audit.report.page.states import SEVERITY, State, case_state, gate_counts
 from lm_audit.report.page.view import FindingView, ModelFindings
 from lm_audit.report.wording.names import anchor, case_label, tail, visible
 from lm_audit.report.wording.numbers import few_text, interval_text, is_p_value, sample_size, value_text
@@ -33,9 +33,9 @@ def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[st
     toy = [entry for entry in findings if entry not in real]
     sections = [
         section([Entry("", "", answer.headline, style="answer")], "", 1),
-        section(_gates(run, "missed"), "more gates missed", 6),
+        section(_gates(states, "missed"), "more gates missed", 6),
         section(_found(real), "more found", 6),
-        section(_gates(run, "undecided"), "more gates undecided", 4),
+        section(_gates(states, "undecided"), "more gates undecided", 4),
         section(_unknown(real), "", 1),
         section(_found_in_toy(toy), "", 1),
         section(_void(voids), "more audits void", 6),
@@ -57,10 +57,10 @@ def summary_lines(run: Run, *, width: int = 100, color: bool = False) -> list[st
     return render(fitted(sections, layout), layout, color)
 
 
-def _gates(run: Run, word: VerdictWord) -> Iterable[Entry]:
-    for case in run.cases:
+def _gates(states: Sequence[tuple[CaseRecord, State]], word: VerdictWord) -> Iterable[Entry]:
+    for case, state in states:
         for verdict in case.verdicts:
-            if verdict.word == word:
+            if verdict.word == word and state.name != "void":
                 about, how = gate_parts(case, verdict)
                 yield Entry(State(word).symbol, word, about, how, word)
 
@@ -164,10 +164,8 @@ def _totals(
     for name, entries in (("findings", findings), (f"findings of the {BUILT_IN_TOY}", toy)):
         if told := _counts(entries):
             yield f"{name}: {told}"
-    verdicts = Counter(verdict.word for case, _ in states for verdict in case.verdicts)
-    if verdicts:
-        words = ", ".join(f"{verdicts[word]} {word}" for word in ("missed", "undecided", "met") if verdicts[word])
-        yield f"gates: {words}"
+    if gates := gate_counts(states):
+        yield f"gates: {gates}"
     counts = Counter(state.name for _, state in states)
     yield "cases: " + (", ".join(f"{counts[name]} {State(name).label}" for name in SEVERITY if counts[name]) or "none")
 

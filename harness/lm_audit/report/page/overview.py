@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lm_audit.report.page.leads import leads_of
-from lm_audit.report.page.states import State, worst
+from lm_audit.report.page.states import State, gate_counts, worst
 from lm_audit.report.page.view import CaseView, CellView, FindingView, ModelFindings
 
 LEADS = 3
@@ -46,7 +46,7 @@ def cell(
         controls=f"{held} of {len(controls)} controls held" if controls else "no control ran",
         controls_held=held == len(controls) if controls else None,
         cases=case_counts(cases),
-        gates=_gates(cases),
+        gates=gate_counts((case.record, case.state) for case in cases),
         anchor=anchor,
     )
 
@@ -70,11 +70,6 @@ def case_counts(cases: Iterable[CaseView]) -> str:
     if len(counts) == 1:
         return f"{total} {next(iter(counts))}"
     return f"{total} cases: {parts}" if total else "no cases"
-
-
-def _gates(cases: Iterable[CaseView]) -> str:
-    words = Counter(verdict.word for case in cases for verdict in case.record.verdicts)
-    return ", ".join(f"{words[word]} {word}" for word in ("missed", "undecided", "met") if words[word])
 
 
 def model_state(cells: Sequence[CellView]) -> State:

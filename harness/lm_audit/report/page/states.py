@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -115,6 +116,14 @@ def case_state(case: CaseRecord, *, void: bool = False) -> State:
     if "undecided" in words:
         return State("undecided")
     return State("met") if words else State("reported")
+
+
+def gate_counts(states: Iterable[tuple[CaseRecord, State]]) -> str:
+    """``1 missed, 2 met, 1 void``: how the gates of these cases came out; what one says of a void number is void."""
+    words = Counter(
+        "void" if state.name == "void" else verdict.word for case, state in states for verdict in case.verdicts
+    )
+    return ", ".join(f"{words[word]} {word}" for word in ("missed", "undecided", "met", "void") if words[word])
 
 
 def worst_word(verdicts: Iterable[Verdict]) -> VerdictWord | None:
