@@ -95,6 +95,13 @@ def test_a_blank_however_it_is_written_makes_a_sentence(blank: str, stated: dict
     assert item.task == "intrasentence" and not excluded
 
 
+@pytest.mark.parametrize("label", ["antistereotype", "anti_stereotype", "Anti Stereotype"])
+def test_the_label_of_the_other_side_however_it_is_spelt(label: str) -> None:
+    row = stereoset_row("Our new neighbour is BLANK.")
+    row["sentences"][1]["gold_label"] = label
+    assert len(parse_stereoset([row])[0]) == 1
+
+
 def test_what_is_no_blank_makes_no_sentence() -> None:
     words = ("They laughed.", "They wept.", "It rained.")
     plain = stereoset_row("He stared at a blank wall.") | {
@@ -104,6 +111,8 @@ def test_what_is_no_blank_makes_no_sentence() -> None:
     assert item.task == "intersentence" and not excluded
     unfilled = plain | {"context": "He stared at a ___ wall."}
     assert "the candidates do not fill" in parse_stereoset([unfilled])[1][0].reason
+    words_alone = plain | {"context": "He stared: BLANK."}
+    assert "the word filled in" in parse_stereoset([words_alone])[1][0].reason
     twice = stereoset_row("The ___ and the ___ met.")
     assert "2 blanks" in parse_stereoset([twice])[1][0].reason
     assert "one of ['intra" in parse_stereoset([plain | {"task": "intra"}])[1][0].reason

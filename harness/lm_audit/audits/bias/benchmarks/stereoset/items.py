@@ -64,7 +64,7 @@ def _item(row: Mapping[str, object], name: str) -> StereoSetItem:
     if not isinstance(row["sentences"], list) or not all(isinstance(s, Mapping) for s in row["sentences"]):
         raise DataError(f"are {row['sentences']!r:.60}; a list of records is expected", field="sentences")
     for sentence in row["sentences"]:
-        label = str(sentence.get("gold_label")).lower().replace("antistereotype", "anti-stereotype")
+        label = re.sub("anti[_ ]?s", "anti-s", str(sentence.get("gold_label")).lower())
         if label not in LABELS or label in candidates:
             raise DataError(
                 f"{label!r} is unknown or stands there twice; each of {list(LABELS)} once", field="sentences"
@@ -105,7 +105,19 @@ def _task(row: Mapping[str, object], context: str, candidates: Sequence[str]) ->
         raise DataError(
             "has a blank that the candidates do not fill; name the task of each row in a column task", field="context"
         )
+    if not filled and not any(_repeats(context, text) for text in candidates):
+        raise DataError(
+            f"repeat nothing of {context!r:.60} around its blank ({candidates[0]!r:.40}); whole sentences are "
+            "expected, the word filled in",
+            field="sentences",
+        )
     return "intrasentence"
+
+
+def _repeats(context: str, candidate: str) -> bool:
+    """Whether a candidate has any other word of the context than its blank: what only fills it has none."""
+    words, said = (set(re.findall(r"\w+", text.casefold())) for text in (_DRAWN.sub(" ", context), candidate))
+    return not words or bool(words & said) or any(word in candidate for word in words if not word.isascii())
 
 
 def _fill(context: str, blank: tuple[int, int], candidates: Sequence[str]) -> bool:
