@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from lm_audit.errors import StoreError, UsageError
 from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.runstore import read_rows, read_run
+from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.runstore.layout import RunFolder, attempt_key, check_writable, is_run_id, new_run_id
 from lm_audit.runstore.ledger import Ledger, LineFile
 from lm_audit.runstore.named import find_run
@@ -198,6 +200,23 @@ def test_rows_need_an_item_that_is_unique_in_the_case(tmp_path: Path) -> None:
     writer.rows([{"item": "1"}])
     with pytest.raises(StoreError, match="'1' is recorded twice"):
         writer.rows([{"item": "1"}])
+
+
+@pytest.mark.parametrize(
+    "record", [lambda writer: writer.rows([{"item": "1"}]), lambda writer: writer.note("x")], ids=["rows", "note"]
+)
+def test_a_forked_process_records_nothing(tmp_path: Path, record: Callable[[AttemptWriter], object]) -> None:
+    folder = new_run(tmp_path)
+    writer = begin(folder, Ledger(folder.ledger, "main"))
+    if (child := os.fork()) == 0:
+        try:
+            record(writer)
+        except StoreError:
+            os._exit(3)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    record(writer)
 
 
 def test_attachments_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> None:

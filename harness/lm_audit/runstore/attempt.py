@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ class AttemptWriter:
         self._digest = hashlib.sha256()
         self._items: set[str] = set()
         self._written = 0
+        self._process = os.getpid()
 
     def start(self, **fields: object) -> None:
         """Record that the attempt begins: audit, model, device, fingerprint and whatever else tells how."""
@@ -52,6 +54,7 @@ class AttemptWriter:
         Returns how many.
         Raises ``StoreError`` for a row without ``item``, or with one that this attempt had before.
         """
+        self._refuse_forked()
         records = [self._checked_row(row) for row in rows]
         if not records:
             return 0
@@ -145,7 +148,15 @@ class AttemptWriter:
             self._rows = None
         self._ledger.sync()
 
+    def _refuse_forked(self) -> None:
+        """The counts and checksums of an attempt are known to one process alone."""
+        if os.getpid() != self._process:
+            raise StoreError(
+                f"{self.case_id} records from a process that it forked: hand the value to the test, and record it there"
+            )
+
     def _write(self, kind: Any, **fields: object) -> None:
+        self._refuse_forked()
         self._ledger.write(kind, case_id=self.case_id, attempt=self.number, **fields)
         self._written += 1
 

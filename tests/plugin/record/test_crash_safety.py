@@ -223,9 +223,9 @@ def test_an_unusable_reports_folder_is_an_error_before_anything_runs(tmp_path: P
 ])  # fmt: skip
 def test_a_report_that_cannot_be_written_costs_no_data(tmp_path: Path, error: str, code: int) -> None:
     audit_project(tmp_path)
-    breaker = f"import lm_audit.report\ndef broken(folder):\n    raise {error}\n"
+    breaker = f"from lm_audit.report.writing import of_run\ndef broken(folder):\n    raise {error}\n"
     with (tmp_path / "conftest.py").open("a") as handle:
-        handle.write(breaker + "lm_audit.report.write_reports = broken\n")
+        handle.write(breaker + "of_run.write_all = broken\n")
     done = run_pytest(tmp_path)
     assert done.code == code
     assert f"the report could not be written ({error.partition('(')[0]}: " in done.output

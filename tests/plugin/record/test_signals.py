@@ -9,6 +9,7 @@ import signal
 import subprocess
 import termios
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import permutations, product
 from pathlib import Path
@@ -41,6 +42,25 @@ def listening() -> Iterator[Listening]:
         made.stop()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_a_case_forks_ends_at_a_signal_as_it_would_without_a_run(listening: Listening, beside: bool) -> None:
+    ends: list[int] = []
+
+    def fork() -> None:
+        if (child := os.fork()) == 0:
+            signal.raise_signal(signal.SIGTERM)
+            os._exit(0)
+        ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    listening.looping = False  # From here on signals are only told.
+    if beside:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(fork).result()
+    else:
+        fork()
+    assert ends == [-signal.SIGTERM]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from lm_audit.plugin.record.audit_session import SESSION, AuditSession
 from lm_audit.plugin.session import lifetime
 from lm_audit.runstore.layout import RunFolder
 from lm_audit.runstore.ledger import Ledger, LineFile
+from lm_audit.runstore.records import DamagedLine
 from tests.file_size_limit import file_size_limit
 from tests.plugin.toy_audit import audit_project, last_run, run_pytest
 
@@ -49,6 +50,39 @@ def test_a_run_whose_record_is_lost_fails_and_says_so(tmp_path: Path, happens: s
     assert done.code == pytest.ExitCode.TESTS_FAILED and "INTERNALERROR" not in done.output, done.output
     assert "while the run wrote it: what it held is lost" in done.output.replace("\n", " ")
     assert "the evidence is safe" not in done.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("happens", "code"),
+    [
+        ("[path.write_text(path.read_text().replace('0.5', '0.7')) for path in ledger.iterdir()]", 1),
+        ("os.fork()", 0),
+    ],
+    ids=["changed", "forked"],
+)
+def test_records_that_are_no_longer_what_was_written_fail_the_call(tmp_path: Path, happens: str, code: int) -> None:
+    """A process that a case forks, and that comes back from it, writes nothing of the run a second time."""
+    done = run_pytest(audit_project(tmp_path, AUDIT.replace("HAPPENS", happens)))
+    run = last_run(tmp_path)
+    assert (done.code, bool(run.damaged), done.output.count("2 passed")) == (code, code == 1, 1), done.output
+    assert (f"--resume {run.run_id} runs again" in done.output.replace("\n", " ")) == (code == 1)
+
+
+def test_damage_of_before_the_call_is_not_held_against_it(tmp_path: Path) -> None:
+    before, new = (DamagedLine("ledger/main-1.jsonl", number, "not JSON") for number in (3, 7))
+    run = SimpleNamespace(damaged=(before,), cases=(), folder=tmp_path)
+    for earlier, damaged, told in (
+        (None, (), None),
+        (None, (before,), "line 3"),
+        (run, (before,), None),
+        (run, (before, new), "line 7"),
+    ):
+        audit: Any = SimpleNamespace(
+            earlier=earlier and SimpleNamespace(run=earlier), extra={}, folder=RunFolder(tmp_path)
+        )
+        assert lifetime._damaged_meanwhile(audit, damaged) == bool(told)
+        assert (told or "") in audit.extra.get("trouble", "") and bool(audit.extra) == bool(told)
 
 
 def test_a_run_json_that_is_lost_meanwhile_is_written_again_as_it_was(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -27,7 +28,7 @@ from lm_audit.runstore.records import Verdict
 from lm_audit.runstore.soundness.beside import CUT_SHORT
 from lm_audit.shared.answers import answers_in
 from lm_audit.shared.textfiles.full_disk import full_disk
-from lm_audit.shared.visible import shown
+from lm_audit.shared.visible import shown, visible
 
 if TYPE_CHECKING:
     from lm_audit.models import LanguageModel
@@ -138,6 +139,21 @@ def _plain_or_repr(value: object) -> Any:
         found = repr(value)
     text = found if isinstance(found, str) else repr(found)
     return found if len(text) <= _LONGEST_PARAM else f"{text[:_LONGEST_PARAM]}…"
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """The test itself. A process that it forked, and that comes back from it, ends here: it would write the rest of the
+    run a second time.
+    """
+    own = os.getpid()
+    try:
+        return (yield)
+    finally:
+        if os.getpid() != own:
+            told = f"{item.nodeid}: a process that it forked came back from the test, and is ended here"
+            os.write(2, visible(f"\n{told}\n").encode())
+            os._exit(1)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import pytest
@@ -20,8 +20,9 @@ from lm_audit.plugin.record.audit_session import SESSION, AuditSession, audit_se
 from lm_audit.plugin.record.options_record import options_record
 from lm_audit.plugin.session.from_options import hold_run
 from lm_audit.runstore import metadata
-from lm_audit.runstore.records import PlannedCase
+from lm_audit.runstore.records import DamagedLine, PlannedCase
 from lm_audit.runstore.soundness.belonging import ledger_sizes
+from lm_audit.runstore.soundness.beside import damaged_files, told_damage
 from lm_audit.shared.visible import visible
 
 
@@ -170,12 +171,13 @@ def close_run(audit: AuditSession, exitstatus: int) -> None:
 def _project(audit: AuditSession) -> bool:
     """Write the reports; a failure there is told and costs no data, since the ledger is the truth.
 
-    Returns False where the disk refused them: whoever called is left without what they called for.
+    Returns False where whoever called is left without what they called for: the disk refused the reports, or what
+    cases had recorded is no longer what they wrote.
     """
     try:
-        from lm_audit.report import write_reports
+        from lm_audit.report.writing.of_run import write_all
 
-        write_reports(audit.folder.path)
+        damaged = write_all(audit.folder.path).damaged
     except Exception as error:
         told = [audit.extra["trouble"]] if "trouble" in audit.extra else []
         told.append(f"the report could not be written ({type(error).__name__}: {error})")
@@ -184,7 +186,20 @@ def _project(audit: AuditSession) -> bool:
             told.append(f"the evidence is safe under {folder}, try again with: lm-audit report {folder}")
         audit.extra["trouble"] = "; ".join(told)
         return not isinstance(error, StoreError | OSError)
-    return True
+    return not _damaged_meanwhile(audit, damaged)
+
+
+def _damaged_meanwhile(audit: AuditSession, damaged: Sequence[DamagedLine]) -> bool:
+    """Whether records were damaged since this call began, and not before; if so, that is told."""
+    known: set[str] = set()
+    if damaged and audit.earlier is not None:
+        run = audit.earlier.run
+        known = {visible(one.place) for one in (*run.damaged, *damaged_files(run))}
+    new = [one for one in damaged if visible(one.place) not in known]
+    if new:
+        again = f"--resume {audit.folder.run_id} runs again what it cost"
+        audit.extra.setdefault("trouble", visible(f"while the run wrote it: {told_damage(new)}; {again}"))
+    return bool(new)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

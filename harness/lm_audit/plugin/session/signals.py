@@ -48,6 +48,8 @@ class Listening:
             *((number, signal.signal(number, self._terminate)) for number in ending),
             (signal.SIGINT, signal.signal(signal.SIGINT, self._interrupt)),
         ]
+        # What a case forks has no run to end: at a SIGTERM that is not heeded there, it would outlive whoever ends it.
+        os.register_at_fork(after_in_child=self.stop)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         first = self._since is None
