@@ -221,3 +221,14 @@ class Run:
         """Planned cases that never ended."""
         ended = {case.case_id for case in self.cases if case.outcome != "unfinished"}
         return tuple(case_id for case_id in self.planned if case_id not in ended)
+
+    @property
+    def absent_parts(self) -> str:
+        """Which parts of a divided run are not in this one, in words; empty where it is whole."""
+        options, lost = self.metadata.get("options"), self.metadata.get("missing_shards")
+        shard = options.get("shard") if isinstance(options, dict) else None
+        if isinstance(shard, str) and not shard.endswith("/1"):
+            return f"this is shard {visible(shard)[:20]} alone; lm-audit merge makes one run of all"
+        if isinstance(lost, list) and lost:
+            return f"merged without shard{'s' * (len(lost) > 1)} {visible(', '.join(map(str, lost)))[:200]}"
+        return ""

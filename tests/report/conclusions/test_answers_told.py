@@ -44,7 +44,7 @@ def case(
 def run(*cases: CaseRecord, planned: int = 0, **more: Any) -> Run:
     """A run of these cases, and of so many that never ended."""
     ids = (*(one.case_id for one in cases), *(f"t.py::never[{at}]" for at in range(planned)))
-    return Run("r", Path("r"), 1, {}, cases, ids, finished=True, **more)
+    return Run("r", Path("r"), 1, more.pop("metadata", {}), cases, ids, finished=True, **more)
 
 
 def told(made: Run) -> tuple[str, str, str, str, list[str]]:
@@ -371,6 +371,30 @@ DAMAGE = DamagedLine("events.jsonl", 1, "no JSON")
                 "reported",
                 MAY_IT_SHIP,
                 ["Void, so that its numbers do not count: x on m.", "1 case failed."],
+            ),
+        ),
+        (
+            run(case(1, "met"), metadata={"missing_shards": [2, 3]}),
+            (
+                "unfinished",
+                "Not on this evidence: the run is incomplete.",
+                "unfinished",
+                MAY_IT_SHIP,
+                ["Not the whole run: merged without shards 2, 3."],
+            ),
+        ),
+        (
+            run(case(1, findings=(NONE,)), metadata={"options": {"shard": "1/2"}}),
+            (
+                "unfinished",
+                "Nothing found; not everything was measured.",
+                "undecided",
+                WHAT_WAS_FOUND,
+                [
+                    "Of 1 main question: 1 excluded.",
+                    "Not the whole run: this is shard 1/2 alone; lm-audit merge makes one run of all.",
+                    UNJUDGED,
+                ],
             ),
         ),
         (

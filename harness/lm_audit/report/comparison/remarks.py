@@ -28,6 +28,8 @@ def remarks_on(a: Run, b: Run, cases_a: Mapping[str, CaseRecord], cases_b: Mappi
         if run.missing:
             many = len(run.missing)
             yield f"{run.run_id} is incomplete: {many} planned case{'' if many == 1 else 's'} never ended"
+        if run.absent_parts:
+            yield f"{run.run_id} is not the whole run: {run.absent_parts}"
         if run.damaged:
             many, one = len(run.damaged), run.damaged[0]
             yield f"{run.run_id} is damaged in {many} place{'' if many == 1 else 's'}: {one.file}: {one.reason}"

@@ -144,7 +144,7 @@ def _state(run: Run, words: Counter[str], broken: Sequence[State], voids: Mappin
         return State("missed")
     if voids:
         return State("void")
-    if run.missing or any(state.name in ("crashed", "unfinished") for state in broken):
+    if run.missing or run.absent_parts or any(state.name in ("crashed", "unfinished") for state in broken):
         return State("unfinished")
     if broken:
         return State("failed")
@@ -224,6 +224,8 @@ def _obstacles(run: Run, broken: Sequence[State], voids: Mapping[str, tuple[str,
             yield f"{_plural(by_state[name], 'case')} {'did not finish' if name == 'unfinished' else STORY[name]}."
     if run.missing:
         yield f"{_plural(len(run.missing), 'planned case')} never ended."
+    if run.absent_parts:
+        yield f"Not the whole run: {run.absent_parts}."
     if run.damaged:
         yield f"{_plural(len(run.damaged), 'damaged record')} or file{'' if len(run.damaged) == 1 else 's'}."
 

@@ -154,6 +154,8 @@ def _gaps(run: Run) -> Iterable[str]:
     if run.missing:
         many = f"{len(run.missing)} planned case{'' if len(run.missing) == 1 else 's'}"
         yield f"{many} never ended; --resume {run.run_id} finishes them"
+    if run.absent_parts:
+        yield f"not the whole run: {run.absent_parts}"
     if run.damaged:
         yield visible(told_damage(run.damaged))
 
