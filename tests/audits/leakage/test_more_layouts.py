@@ -424,3 +424,34 @@ def test_a_record_that_holds_the_question_is_opened(tmp_path: Path) -> None:
     ]
     wrapped = [{"id": k, "data": one, "subject_name": None} for k, one in enumerate(inner)]
     assert answers(read_rows(tmp_path, wrapped)) == RIGHT
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [
+        lambda asked, reply: {
+            "messages": [{"role": "user", "content": asked}, {"role": "assistant", "content": reply}]
+        },
+        lambda asked, reply: {"conversations": [{"from": "human", "value": asked}, {"from": "gpt", "value": reply}]},
+        lambda asked, reply: {"messages": {"role": ["user", "assistant"], "content": [asked, reply]}},
+        lambda asked, reply: {"prompt": str([{"role": "user", "content": asked}]), "answer": reply},
+        lambda asked, reply: {
+            "input": [{"role": "system", "content": "A letter."}, {"role": "user", "content": asked}],
+            "answer": reply,
+        },
+    ],
+    ids=["messages", "conversations", "lists", "text", "system"],
+)
+def test_a_conversation_of_one_question(tmp_path: Path, chat: Callable[[str, str], Row]) -> None:
+    listed = "".join(f"\n{letter}. {text}" for letter, text in zip("ABCD", FOUR, strict=True))
+    rows = [chat(row["question"] + listed, row["answer"]) for row in ROWS]
+    benchmark = read_rows(tmp_path, rows)
+    assert answers(benchmark) == RIGHT and [item.options for item in benchmark.items] == [tuple(FOUR)] * 8
+    assert benchmark.items[1].question == "Which soil is it, 1?"
+    logged = [chat(listed, "so") | row for row in ROWS]
+    assert read_rows(tmp_path, logged).items[1].question == "Which soil is it, 1?"
+    apart = [chat(row["question"], row["answer"]) | {"choices": FOUR} for row in ROWS]
+    assert answers(read_rows(tmp_path, apart)) == RIGHT
+    more = [{"messages": [{"role": "user", "content": listed}] * 3}]
+    with pytest.raises(DataError, match="has no column for question"):
+        read_rows(tmp_path, more)

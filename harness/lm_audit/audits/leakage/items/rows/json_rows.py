@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_audit.audits.given.json_documents import split_table
 from lm_audit.audits.leakage.items.columns import has_known_columns
-from lm_audit.audits.leakage.items.rows.nested_rows import is_nested
+from lm_audit.audits.leakage.items.rows.nested_rows import is_nested, of_chat
 from lm_audit.errors import DataError
 from lm_audit.shared.textfiles import json_lines, parse_json, text_of
 from lm_audit.shared.textfiles.json_text import NotJsonError, objects_of_lines
@@ -77,7 +77,8 @@ def _holds_lines(text: str) -> bool:
 
 def _of_lines(lines: Iterator[tuple[int, dict[str, Any]]]) -> Rows:
     for number, document in lines:
-        for row in _table_of(document) or [document]:
+        # The turns of one chat are no column of rows.
+        for row in (None if of_chat(document) else _table_of(document)) or [document]:
             yield number, row
 
 

@@ -1,4 +1,4 @@
-"""Rows whose cells hold more than a text: a stem with its choices, a story in sentences, a passage with questions."""
+"""Rows whose cells hold more than a text: a stem and choices, a story in sentences, a passage of questions, a chat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_audit.audits.given.flat_columns import unflattened
 from lm_audit.audits.hub_rows import records, structured
-from lm_audit.audits.leakage.items.column_names import CONTEXTS, OPTION_LISTS
+from lm_audit.audits.leakage.items.column_names import CONTEXTS, OPTION_LISTS, QUESTIONS
 from lm_audit.audits.leakage.items.columns import has_known_columns
 
 Row = Mapping[str, Any]
@@ -22,6 +22,10 @@ _STRUCTURES = ("question", *OPTION_LISTS)
 
 _RECORDS = ("data", "doc", "item", "example", "sample")
 """What a record in a row is called that holds all of a question."""
+
+_CHATS = ("messages", "conversations", "conversation", "prompt", "input")
+"""Columns that may hold the turns of a chat."""
+_REPLY = ("assistant", "gpt", "model")
 
 _SINGULAR = {"questions": "question", "answers": "answer"}
 
@@ -39,7 +43,7 @@ def plain_rows(row: Row) -> Iterator[Row]:
     elif is_nested(row):
         yield from _of_passage(row)
     else:
-        yield _of_story(row) or row
+        yield of_chat(row) or _of_story(row) or row
 
 
 def _unwrapped(row: Row) -> Row:
@@ -80,6 +84,26 @@ def _of_passage(row: Row) -> Iterator[Row]:
     lists = {name for name, value in row.items() if isinstance(value, list) and len(value) == len(questions)}
     for k in range(len(questions)):
         yield {_SINGULAR.get(name, name): value[k] if name in lists else value for name, value in row.items()}
+
+
+def of_chat(row: Row) -> Row | None:
+    """The row of a conversation of one question, and at most one reply behind it; ``None`` for any other row."""
+    for name in _CHATS:
+        turns = records(structured(row[name])) if name in row else None
+        if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+            continue
+        said = [
+            (str(turn.get("role", turn.get("from"))).lower(), turn.get("content", turn.get("value"))) for turn in turns
+        ]
+        said = [(role, text) for role, text in said if role != "system"]
+        roles = [role for role, _ in said]
+        if roles[:1] not in (["user"], ["human"]) or len(said) > 2 or (roles[1:] and roles[1] not in _REPLY):
+            continue
+        rest = {other: value for other, value in row.items() if other != name}
+        if any(isinstance(text, str) and other.lower() in QUESTIONS for other, text in rest.items()):
+            return None  # It is the prompt of a log, beside the question that it asks.
+        return {"question": said[0][1], **({"answer": said[1][1]} if len(said) > 1 else {}), **rest}
+    return None
 
 
 def _of_story(row: Row) -> Row | None:
