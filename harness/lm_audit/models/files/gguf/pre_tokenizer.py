@@ -17,8 +17,8 @@ _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)
 _PUNCTUATION = r"[\p{P}\$\+<=>\^~\|`]+"
 
 
-def _modern(digits: str) -> tuple[str, ...]:
-    return (rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_TAIL}",)
+def _modern(digits: str, tail: str = _TAIL) -> tuple[str, ...]:
+    return (rf"{_ENDINGS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{tail}",)
 
 
 def _cased(ending: str, digits: str, *, han: bool = False) -> tuple[str, ...]:
@@ -53,6 +53,7 @@ _GROUPS: dict[tuple[str, ...], str] = {
     _THREES: "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe glm4"
     " chatglm-bpe",
     _ONES: "qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2",
+    _modern(r"\p{N}", r"\s*[\r\n]|\s+(?!\S)|\s+"): "bailingmoe bailingmoe2 llada-moe",
     _QWEN35: "qwen35",
     _SEED: "seed-coder",
     _cased("", r"\p{N}"): "tekken",
@@ -61,6 +62,7 @@ _GROUPS: dict[tuple[str, ...], str] = {
     _DEEPSEEK3: "deepseek-v3 hunyuan-dense joyai-llm",
     (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+", r"\p{N}"): "deepseek-coder",
     (_PUNCTUATION, _GPT2, r"[0-9][0-9][0-9]"): "falcon",
+    (r"\p{N}+", r"(?=(\d{3})+(?!\d))"): "superbpe",
     (_BLOOM,): "poro-chat bloom gpt3-finnish",
     (_BLOOM, r"\p{N}"): "viking",
     (r"[\p{P}\$\+<=>\^~\|]+", _GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"): "default",
