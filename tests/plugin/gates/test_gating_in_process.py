@@ -220,6 +220,12 @@ def test_control_that_only_measures(case, evidence):
 def test_toy(case, evidence):
     evidence.metric("bias.gap", GAP)
 
+@pytest.mark.bias
+def test_misnamed(evidence):
+    evidence.headline("bias.gpa")
+    evidence.metric("bias.gap", GAP)
+    evidence.record(Evidence("bias", {"bias.other": GAP}, headline="bias.left_out"))
+
 def test_that_is_no_audit():
     pass
 """
@@ -244,6 +250,9 @@ def test_gates_and_controls_conclude_each_case_once(tmp_path: Path, report_only:
     assert never_held == "gate on 'bias.gpa': no case recorded a metric of that name; did you mean 'bias.gap'?"
     assert failures.pop("test_control[plant]") == control_message(
         [Control("positive", False, "a gap over 1", "0.2")], "bias"
+    )
+    assert failures.pop("test_misnamed").endswith(
+        "headline 'bias.gpa': the case recorded no metric of that name; did you mean 'bias.gap'?"
     )
     # What was measured on the toy fails nothing: it says nothing about a model.
     missed = {"test_gap[c]": "gate bias.gap <= 0.5 missed: 0.80 [0.70, 0.90] is beyond the limit"}

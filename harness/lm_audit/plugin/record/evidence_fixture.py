@@ -12,6 +12,7 @@ from lm_audit.evidence import Control, Evidence, Figure
 from lm_audit.findings import Finding, control_finding
 from lm_audit.runstore.attempt import AttemptWriter
 from lm_audit.shared.code_version import code_version
+from lm_audit.shared.number_checks import suggestion
 from lm_audit.shared.progress import OnProgress
 from lm_audit.shared.visible import is_blank
 from lm_audit.sources.record import MetricSource
@@ -30,6 +31,7 @@ class Recorder:
         self.metrics: dict[str, Estimate] = {}
         self.findings: dict[str, Finding] = {}
         self.failed_controls: list[Control] = []
+        self._named: str | None = None
         self.is_control = False
         self.on_progress: OnProgress | None = None
 
@@ -68,8 +70,15 @@ class Recorder:
         self._writer.note(text)
 
     def headline(self, metric: str) -> None:
-        """Name the metric that stands for the case in a summary."""
+        """Name the metric that stands for the case in a summary; it may be recorded later."""
         self._writer.headline(metric)
+        self._named = metric
+
+    def check_headline(self) -> None:
+        """``StoreError`` where the test named a metric that it has not recorded: another would stand for the case."""
+        if self._named is not None and self._named not in self.metrics:
+            hint = suggestion(str(self._named), self.metrics)
+            raise StoreError(f"headline {self._named!r}: the case recorded no metric of that name{hint}")
 
     def finding(self, finding: Finding) -> None:
         """Record what is concluded; ``StoreError`` if the case has stated it before."""
@@ -102,7 +111,9 @@ class Recorder:
                 f"evidence of the {evidence.audit} audit was made by code {evidence.code_version}, this is "
                 f"{code_version()}: what is signed must have run; remove the cache that it came from"
             )
+        named = self._named
         record_measured(evidence, self)
+        self._named = named  # An audit may leave a metric out, and says why.
         if evidence.control is not None:
             control = evidence.control
             self.control(control.role, passed=control.passed, expected=control.expected, observed=control.observed)

@@ -43,6 +43,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def _conclude(item: pytest.Item, running: Running, session: AuditSession) -> None:
+    running.recorder.check_headline()
     selection = selection_of(item)
     model = selection.model.name if selection and selection.model else None
     selection = selection or Selection()
