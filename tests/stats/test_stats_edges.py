@@ -290,3 +290,11 @@ def test_a_statistic_of_ones_own_has_students_limits_and_more_of_them_on_the_lon
         sides = (present(found.value) - present(found.low), present(found.high) - present(found.value))[::sign]
         down, up = growth(skewness(skewed), 12, spared=0.25)
         assert down == 1 and sides[1] / sides[0] == pytest.approx(up)
+
+
+def test_gains_of_one_are_no_yes_no_answers() -> None:
+    before, after = [0.0] * 20, [1.0] * 5 + [0.0] * 15
+    gained, lost = hs.compare_paired(before, after).difference, hs.compare_paired(after, before).difference
+    assert gained.low is not None and gained.high is not None
+    assert (gained.low, gained.high) == pytest.approx((-(lost.high or 0.0), -(lost.low or 0.0)))
+    assert hs.compare_paired([0.0] * 8, [1.0] + [0.0] * 7).difference.low is None

@@ -93,8 +93,14 @@ def bootstrap_paired(a: ArrayLike, b: ArrayLike, statistic: Statistic = "mean", 
     pair = paired_arrays(a, b)
     if isinstance(pair, str):
         return Estimate.not_estimable(pair, n=np.size(a), method="paired bootstrap")
+    from lm_audit.stats.means.independent import mean_interval
+
     with np.errstate(over="ignore"):
-        return bootstrap_ci(pair[1] - pair[0], statistic, **options)
+        differences = pair[1] - pair[0]
+    if statistic == "mean" and options.get("method") is None and np.isin(differences, (0.0, 1.0)).all():
+        # A gain of 1 is no yes-no answer: a share's limits would exclude 0 after one gain, and never after one loss.
+        return mean_interval(differences, bounds=(-1.0, 1.0), **{k: v for k, v in options.items() if k != "method"})
+    return bootstrap_ci(differences, statistic, **options)
 
 
 @checked
