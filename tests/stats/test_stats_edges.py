@@ -290,6 +290,10 @@ def test_a_statistic_of_ones_own_has_students_limits_and_more_of_them_on_the_lon
         sides = (present(found.value) - present(found.low), present(found.high) - present(found.value))[::sign]
         down, up = growth(skewness(skewed), 12, spared=0.25)
         assert down == 1 and sides[1] / sides[0] == pytest.approx(up)
+    assert found.note is None
+    hidden = hs.bootstrap_ci(np.linspace(0, 1, 12) ** 16, np.std, seed=4)
+    assert "strongly skewed" in present(hidden.note) and hidden.high is not None
+    assert hs.bootstrap_ci(np.linspace(0, 1, 60) ** 16, np.std, seed=4).note is None
 
 
 def test_gains_of_one_are_no_yes_no_answers() -> None:

@@ -13,7 +13,7 @@ from lm_audit.errors import UsageError
 from lm_audit.stats.degrees_of_freedom import degrees_of_freedom
 from lm_audit.stats.estimate import Estimate
 from lm_audit.stats.inputs import Array, check_share
-from lm_audit.stats.means.skewed import SPARED, growth
+from lm_audit.stats.means.skewed import SPARED, growth, remark
 
 METHODS = ("BCa", "percentile")
 
@@ -129,8 +129,9 @@ def t_interval(resampled: Resampled, *, confidence: float, freedom: float | None
     """Student's limits with the standard error of the jackknife or the bootstrap, whichever is the larger.
 
     The jackknife fails what does not change smoothly: of medians and quantiles it covers 83 to 93 %. Towards the longer
-    tail of what each unit adds the interval reaches further (:mod:`lm_audit.stats.means.skewed`). ``freedom``: degrees
-    of freedom, where clusters of uneven size are worth fewer than there are.
+    tail of what each unit adds the interval reaches further (:mod:`lm_audit.stats.means.skewed`), and of few units a
+    note says what it cannot know. ``freedom``: degrees of freedom, where clusters of uneven size are worth fewer than
+    there are.
     """
     from scipy.special import stdtrit
 
@@ -159,7 +160,10 @@ def t_interval(resampled: Resampled, *, confidence: float, freedom: float | None
     skew = third / variance**1.5 * units**0.5 if variance > 0 else 0.0
     down, up = growth(skew, units, spared=SPARED)
     left_out = resampled.distribution.size - usable.size
-    note = f"{left_out} resamples had no finite value and were left out" if left_out else None
+    notes = [f"{left_out} resamples had no finite value and were left out"] if left_out else []
+    if hidden := remark(skew, units):
+        notes.append(f"what each unit adds is {hidden}")
+    note = "; ".join(notes) or None
     low, high = value - down * half, value + up * half
     if not (math.isfinite(low) and math.isfinite(high)):
         return Estimate(value, note="the interval exceeds the range of floats", **known)
