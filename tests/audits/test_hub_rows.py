@@ -210,7 +210,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "own/terms": {
             "README.md": card({name: {"validation": f"{name}.parquet"} for name in ("intersentence", "intrasentence")}),
             "intersentence.parquet": parquet_of([TERM], STEREOSET),
-            "intrasentence.parquet": parquet_of([{**TERM, "context": "The chess player is BLANK."}], STEREOSET),
+            "intrasentence.parquet": parquet_of([{**TERM, "context": "He was BLANK."}], STEREOSET),
         },
         "own/lines": {
             "README.md": card({name: {"test": f"{name}.parquet"} for name in configs}),
