@@ -173,7 +173,7 @@ def _is_named(text: str, opening: re.Match[str], markers: ThoughtMarkers) -> boo
     """Whether a text that begins with an opening speaks of it: a sentence goes on behind it in small letters, and has
     the closing as a word of its own before a sign ("by </think>."), or next to the opening ("<think> and </think>").
     """
-    said = _NAMED.match(text, opening.end())
+    said = _GOES_ON.match(text, opening.end())
     closing = said and _compiled(markers.closing).search(text, opening.end())
     if not said or not closing or "\n" in (between := text[opening.end() : closing.start()]):
         return False
@@ -190,9 +190,9 @@ def _is_shown(text: str, opening: re.Match[str], markers: ThoughtMarkers, start:
     dots = _DOTS.match(text, opening.end())
     return (
         dots is not None
+        and _compiled(markers.closing).match(text, dots.end()) is not None
         and (bool(dots["dots"]) or not _begins_part(text, opening.start()))
         and bool(text[start : opening.start()].strip())
-        and _compiled(markers.closing).match(text, dots.end()) is not None
     )
 
 
@@ -203,16 +203,14 @@ def _is_in_a_sentence(text: str, closing: re.Match[str], start: int, opening: re
     """Whether a sentence in a text's first line goes on behind a closing that ends a pair within it, or that nothing
     opened and that is a word there ("The </think> tag closes").
     """
+    if not _GOES_ON.match(text, closing.end()):
+        return False
     before = text[start : closing.start()].lstrip()
-    return (
-        "\n" not in before
-        and (opening is not None or (before[-2:-1].isalnum() and before[-1:] == " "))
-        and _GOES_ON.match(text, closing.end()) is not None
-    )
+    return "\n" not in before and (opening is not None or (before[-2:-1].isalnum() and before[-1:] == " "))
 
 
-_GOES_ON = re.compile(r" [a-z]")
-_NAMED = re.compile(r" (?:(?:and|or) |[a-z])")
+_GOES_ON = re.compile(r" (?:(?:and|or) |[a-z])")
+"""A sentence in small letters, of a whole "and" or "or" all of it."""
 
 _WRAPPED_END = re.compile(
     "|".join(
