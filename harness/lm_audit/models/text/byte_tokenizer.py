@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from lm_audit.models.text.tokenizer import Tokenizer
@@ -9,6 +10,14 @@ from lm_audit.models.text.tokenizer import Tokenizer
 PAD, BOS, EOS = 0, 1, 2
 FIRST_BYTE = 3
 VOCABULARY = 256 + FIRST_BYTE
+
+TOKEN_IDS: Mapping[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "pad_token_id": PAD,
+    "bos_token_id": BOS,
+    "eos_token_id": EOS,
+}
+"""What the config of a model that reads these tokens says of them."""
 
 _SPECIAL = ("<pad>", "<bos>", "<eos>")
 _CHAT = (

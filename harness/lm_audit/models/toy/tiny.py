@@ -21,7 +21,7 @@ from lm_audit.errors import UsageError
 from lm_audit.models.causal_module import CausalModule
 from lm_audit.models.context import context_window
 from lm_audit.models.files.disk_cache import build_once, cache_dir
-from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
+from lm_audit.models.text.byte_tokenizer import PAD, TOKEN_IDS, byte_tokenizer
 from lm_audit.models.text.text_ids import prompt_ids
 from lm_audit.models.text.tokenizer import Tokenizer
 from lm_audit.models.toy.tiny_text import decoy_text, seeded_text
@@ -182,7 +182,7 @@ def _initial_module(seed: int, settings: TinySettings) -> CausalModule:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
+        **TOKEN_IDS,
         hidden_size=settings.hidden,
         intermediate_size=settings.mlp,
         num_hidden_layers=settings.layers,
@@ -190,9 +190,6 @@ def _initial_module(seed: int, settings: TinySettings) -> CausalModule:
         num_key_value_heads=settings.heads,
         max_position_embeddings=settings.context,
         tie_word_embeddings=True,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -61,10 +61,10 @@ def copier(seed: int = 0, device: object = "cpu") -> LanguageModel:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from lm_audit.models.language_model import LanguageModel
-    from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import TOKEN_IDS, VOCABULARY, byte_tokenizer
 
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
+        **TOKEN_IDS,
         hidden_size=HEADS * WIDTH,
         intermediate_size=HEADS * WIDTH,
         num_hidden_layers=2,
@@ -72,9 +72,6 @@ def copier(seed: int = 0, device: object = "cpu") -> LanguageModel:
         num_key_value_heads=HEADS,
         max_position_embeddings=512,
         tie_word_embeddings=True,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

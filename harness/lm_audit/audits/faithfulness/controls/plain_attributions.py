@@ -72,10 +72,10 @@ def _model(device: object) -> LanguageModel:
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     from lm_audit.models.language_model import LanguageModel
-    from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import TOKEN_IDS, byte_tokenizer
 
     config = Qwen3Config(
-        vocab_size=VOCABULARY,
+        **TOKEN_IDS,
         hidden_size=WIDTH,
         intermediate_size=48,
         num_hidden_layers=LAYERS,
@@ -87,9 +87,6 @@ def _model(device: object) -> LanguageModel:
         use_sliding_window=True,
         sliding_window=WINDOW,
         max_window_layers=1,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

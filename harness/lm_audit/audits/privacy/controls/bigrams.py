@@ -60,19 +60,16 @@ def bigram_model(seed: int) -> LanguageModel:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from lm_audit.models import LanguageModel
-    from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import TOKEN_IDS, byte_tokenizer
 
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
+        **TOKEN_IDS,
         hidden_size=32,
         intermediate_size=32,
         num_hidden_layers=1,
         num_attention_heads=2,
         max_position_embeddings=256,
         tie_word_embeddings=False,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
     )
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)

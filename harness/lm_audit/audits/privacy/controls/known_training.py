@@ -130,19 +130,16 @@ def save_small_model(seed: int, folder: Path) -> CausalModule:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from lm_audit.audits.privacy.stages.four_stages import quiet_training
-    from lm_audit.models.text.byte_tokenizer import BOS, EOS, PAD, VOCABULARY, byte_tokenizer
+    from lm_audit.models.text.byte_tokenizer import TOKEN_IDS, byte_tokenizer
 
     config = LlamaConfig(
-        vocab_size=VOCABULARY,
+        **TOKEN_IDS,
         hidden_size=16,
         intermediate_size=32,
         num_hidden_layers=1,
         num_attention_heads=2,
         max_position_embeddings=512,
         tie_word_embeddings=True,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
     )
     with torch.random.fork_rng(devices=[]), quiet_training():
         torch.manual_seed(seed)
