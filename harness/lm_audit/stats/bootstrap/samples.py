@@ -99,7 +99,8 @@ def bootstrap_paired(a: ArrayLike, b: ArrayLike, statistic: Statistic = "mean", 
         differences = pair[1] - pair[0]
     if statistic == "mean" and options.get("method") is None and np.isin(differences, (0.0, 1.0)).all():
         # A gain of 1 is no yes-no answer: a share's limits would exclude 0 after one gain, and never after one loss.
-        return mean_interval(differences, bounds=(-1.0, 1.0), **{k: v for k, v in options.items() if k != "method"})
+        options.pop("method", None)
+        return mean_interval(differences, bounds=(-1.0, 1.0), **options)
     return bootstrap_ci(differences, statistic, **options)
 
 
